@@ -1,0 +1,88 @@
+import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { Address } from '#shared/domain/node.ts';
+import type { DeploymentView } from '#shared/domain/deployment.ts';
+import type {
+  ApiEvent,
+  InviteView,
+  LoadBody,
+  LogLine,
+  ModelView,
+  NodeView,
+  StatusView,
+  TransferView,
+} from '#shared/api/schema.ts';
+import type { CoveyError } from '#shared/errors.ts';
+
+/** What the gateway needs of the rest of the controller. It translates HTTP to these calls and decides nothing. */
+export interface RouteTable {
+  /** Deployments that clients can name, ready or not, oldest first. */
+  models(): readonly ServedModel[];
+  resolve(model: string): RouteResolution;
+}
+
+export interface ServedModel {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly ready: boolean;
+  readonly contextPerRequest: number;
+}
+
+export type RouteResolution =
+  | { readonly kind: 'ready'; readonly route: Route }
+  | { readonly kind: 'unknown'; readonly known: readonly string[] }
+  | { readonly kind: 'unavailable'; readonly error: CoveyError };
+
+export interface Route {
+  readonly deploymentId: DeploymentId;
+  readonly upstream: Upstream;
+  /** Registers a request from before it is sent until `end`; drain and unload wait for it. */
+  begin(): RunningRequest;
+}
+
+export type Upstream =
+  | { readonly kind: 'local'; readonly port: number; readonly apiKey: string }
+  | {
+      readonly kind: 'remote';
+      readonly nodeId: NodeId;
+      readonly addresses: readonly Address[];
+      readonly grant: string;
+      readonly apiKey: string;
+    };
+
+export interface RunningRequest {
+  /** Aborts with a CoveyError as reason when the replica is lost, unloaded, or a drain's deadline passes. */
+  readonly signal: AbortSignal;
+  /** Once. `unreachable`: the engine could not be reached or cut the connection; the controller looks closer. */
+  end(outcome: 'done' | 'client_gone' | 'error' | 'unreachable'): void;
+}
+
+/** Opens an authenticated byte stream to a remote engine (ALPN `covey-http`, preamble done). */
+export type DialUpstream = (
+  upstream: Extract<Upstream, { kind: 'remote' }>,
+  signal: AbortSignal,
+) => Promise<import('node:stream').Duplex>;
+
+/** The operations behind `/api`; each throws CoveyError. Names follow `apiRoutes`. */
+export interface ControllerService {
+  status(): StatusView;
+  nodes(): NodeView[];
+  node(ref: string): NodeView;
+  drain(ref: string, deadlineMs: number | undefined): NodeView;
+  resume(ref: string): NodeView;
+  removeNode(ref: string): void;
+  invite(): InviteView;
+  models(signal: AbortSignal): Promise<ModelView[]>;
+  importModel(node: string, path: string, name: string | undefined): TransferView;
+  pullModel(source: string, node: string | undefined): TransferView;
+  transfer(id: string): TransferView;
+  cancelTransfer(id: string): TransferView;
+  deployments(): DeploymentView[];
+  deployment(id: string): DeploymentView;
+  /** Resolves once the request is accepted and recorded; loading goes on and is seen in events. */
+  load(body: LoadBody, signal: AbortSignal): Promise<{ deployment: DeploymentView; existed: boolean }>;
+  unload(id: string): DeploymentView;
+  retry(id: string): DeploymentView;
+  /** Past events after `lastId` that are still kept, then live ones, until the returned function is called. */
+  subscribe(lastId: number | null, listener: (event: ApiEvent) => void): () => void;
+  logs(filter: { node?: string; limit: number }): LogLine[];
+}

@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import { deploymentIdSchema, nodeIdSchema } from '../lib/ids.ts';
+import { hardwareSchema, nodeStatusSchema, telemetrySchema, unknownable } from '../domain/node.ts';
+import { deploymentViewSchema } from '../domain/deployment.ts';
+import { engineObservationSchema } from '../domain/engine.ts';
+import { errorBodySchema } from '../domain/error-body.ts';
+import { libraryModelSchema } from '../protocol/requests.ts';
+
+/**
+ * The HTTP contract of `/api`. Bodies are JSON; errors are `{"error": ErrorBody}`. The CLI, the dashboard and
+ * scripts use these schemas and nothing else. Node references in requests are a node id, a prefix of one of at
+ * least 6 digits, or a name that is unique.
+ */
+export const nodeRef = z.string().min(1).max(256);
+
+export const nodeViewSchema = z.object({
+  id: nodeIdSchema,
+  name: z.string(),
+  status: nodeStatusSchema,
+  /** May get new work now; when not, the reasons. */
+  eligible: z.boolean(),
+  ineligibleReasons: z.array(z.string()),
+  connected: z.boolean(),
+  lastSeenAt: z.number().nullable(),
+  joinedAt: z.number(),
+  version: z.string().nullable(),
+  engineBuildId: z.string().nullable(),
+  address: z.string().nullable(),
+  hardware: hardwareSchema.nullable(),
+  telemetry: telemetrySchema.nullable(),
+  drain: z
+    .object({ startedAt: z.number(), deadlineAt: z.number(), completedAt: z.number().nullable() })
+    .nullable(),
+  deployments: z.array(deploymentIdSchema),
+  /** Engines observed there, without their secrets. */
+  engines: z.array(engineObservationSchema.omit({ endpoint: true })),
+});
+export type NodeView = z.infer<typeof nodeViewSchema>;
+
+export const statusViewSchema = z.object({
+  version: z.string(),
+  protocol: z.number(),
+  nodeId: nodeIdSchema,
+  name: z.string(),
+  startedAt: z.number(),
+  engineBuildId: unknownable(z.string()),
+  apiAddress: z.string(),
+  clusterAddress: z.string().nullable(),
+  nodes: z.object({ total: z.number(), ready: z.number() }),
+  deployments: z.object({ total: z.number(), ready: z.number() }),
+  requestsRunning: z.number(),
+});
+export type StatusView = z.infer<typeof statusViewSchema>;
+
+/** `POST /api/deployments`. Shares: `split` by node reference; percentages or any positive weights. */
+export const loadBodySchema = z.strictObject({
+  model: z.string().min(1).max(4096),
+  nodes: z.array(nodeRef).min(1).max(64).optional(),
+  split: z.record(nodeRef, z.number()).optional(),
+  leader: nodeRef.optional(),
+  contextPerRequest: z.number().int().min(16).max(16_777_216).optional(),
+  parallel: z.number().int().min(1).max(64).optional(),
+  /** The name for `/v1`; default: the model's own. */
+  name: z.string().min(1).max(256).optional(),
+});
+export type LoadBody = z.infer<typeof loadBodySchema>;
+
+export const inviteViewSchema = z.object({ joinString: z.string(), expiresAt: z.number() });
+export type InviteView = z.infer<typeof inviteViewSchema>;
+
+export const importBodySchema = z.strictObject({ node: nodeRef, path: z.string().min(1).max(4096), name: z.string().min(1).max(256).optional() });
+export const pullBodySchema = z.strictObject({ node: nodeRef.optional(), source: z.string().min(4).max(1024) });
+export const drainBodySchema = z.strictObject({ deadlineMs: z.number().int().min(0).max(86_400_000).optional() });
+
+export const modelViewSchema = libraryModelSchema.extend({ nodeId: nodeIdSchema, nodeName: z.string() });
+export type ModelView = z.infer<typeof modelViewSchema>;
+
+/** A running import or download. */
+export const transferViewSchema = z.object({
+  id: z.string(),
+  kind: z.enum(['import', 'pull']),
+  nodeId: nodeIdSchema,
+  source: z.string(),
+  status: z.enum(['running', 'done', 'failed', 'cancelled']),
+  doneBytes: z.number(),
+  totalBytes: z.number().nullable(),
+  bytesPerS: z.number().nullable(),
+  model: z.string().nullable(),
+  error: errorBodySchema.nullable(),
+});
+export type TransferView = z.infer<typeof transferViewSchema>;
+
+/** Server-sent events of `GET /api/events`; `id` is a sequence number for `Last-Event-ID`. */
+export const apiEventSchema = z.object({
+  id: z.number().int().positive(),
+  at: z.number(),
+  kind: z.string().max(64),
+  level: z.enum(['info', 'warn', 'error']),
+  message: z.string(),
+  nodeId: nodeIdSchema.optional(),
+  deploymentId: deploymentIdSchema.optional(),
+});
+export type ApiEvent = z.infer<typeof apiEventSchema>;
+
+export const logLineSchema = z.object({
+  at: z.number(),
+  nodeId: nodeIdSchema,
+  nodeName: z.string(),
+  level: z.enum(['debug', 'info', 'warn', 'error']),
+  source: z.string(),
+  message: z.string(),
+});
+export type LogLine = z.infer<typeof logLineSchema>;
+
+export const errorResponseSchema = z.object({ error: errorBodySchema });
+
+/** Method, path, and the schema of the answer. `:x` is one path segment. */
+export const apiRoutes = {
+  status: { method: 'GET', path: '/api/status', response: statusViewSchema },
+  nodes: { method: 'GET', path: '/api/nodes', response: z.object({ nodes: z.array(nodeViewSchema) }) },
+  node: { method: 'GET', path: '/api/nodes/:node', response: nodeViewSchema },
+  drain: { method: 'POST', path: '/api/nodes/:node/drain', body: drainBodySchema, response: nodeViewSchema },
+  resume: { method: 'POST', path: '/api/nodes/:node/resume', response: nodeViewSchema },
+  removeNode: { method: 'DELETE', path: '/api/nodes/:node', response: z.object({}) },
+  invite: { method: 'POST', path: '/api/invites', response: inviteViewSchema },
+  models: { method: 'GET', path: '/api/models', response: z.object({ models: z.array(modelViewSchema) }) },
+  importModel: { method: 'POST', path: '/api/models/import', body: importBodySchema, response: transferViewSchema },
+  pullModel: { method: 'POST', path: '/api/models/pull', body: pullBodySchema, response: transferViewSchema },
+  transfer: { method: 'GET', path: '/api/transfers/:id', response: transferViewSchema },
+  cancelTransfer: { method: 'DELETE', path: '/api/transfers/:id', response: transferViewSchema },
+  deployments: { method: 'GET', path: '/api/deployments', response: z.object({ deployments: z.array(deploymentViewSchema) }) },
+  deployment: { method: 'GET', path: '/api/deployments/:id', response: deploymentViewSchema },
+  load: { method: 'POST', path: '/api/deployments', body: loadBodySchema, response: deploymentViewSchema },
+  unload: { method: 'DELETE', path: '/api/deployments/:id', response: deploymentViewSchema },
+  retry: { method: 'POST', path: '/api/deployments/:id/retry', response: deploymentViewSchema },
+  /** Server-sent events, see apiEventSchema. */
+  events: { method: 'GET', path: '/api/events', response: z.never() },
+  logs: { method: 'GET', path: '/api/logs', response: z.object({ lines: z.array(logLineSchema) }) },
+} as const;
+export type ApiRoute = keyof typeof apiRoutes;

@@ -1,0 +1,4 @@
+/** Wall-clock time as an argument. `now` is epoch milliseconds. */
+export interface Clock {
+  now(): number;
+}
