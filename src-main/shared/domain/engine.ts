@@ -75,6 +75,8 @@ export const llamaAssignmentSchema = z.object({
   parallel: z.number().int().positive().max(256),
   /** `-ngl`. */
   gpuLayers: z.number().int().nonnegative(),
+  /** Layers that the leader's own CPU computes (total - gpuLayers): decides its threads. */
+  cpuLayers: z.number().int().nonnegative(),
   /** Local devices first, then one entry per stage in order; empty: CPU only. */
   localDevices: z.array(z.string().min(1).max(64)).max(16),
   /** `-ts`, same order as localDevices then stages. */
