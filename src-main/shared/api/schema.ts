@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { deploymentIdSchema, nodeIdSchema } from '../lib/ids.ts';
+import { deploymentIdSchema, engineIdSchema, nodeIdSchema } from '../lib/ids.ts';
 import { hardwareSchema, nodeStatusSchema, telemetrySchema, unknownable } from '../domain/node.ts';
 import { deploymentViewSchema } from '../domain/deployment.ts';
-import { engineObservationSchema } from '../domain/engine.ts';
+import { engineObservationSchema, enginePhaseSchema, engineProgressSchema } from '../domain/engine.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
 import { libraryModelSchema } from '../protocol/requests.ts';
 
@@ -90,15 +90,29 @@ export const transferViewSchema = z.object({
 });
 export type TransferView = z.infer<typeof transferViewSchema>;
 
-/** Server-sent events of `GET /api/events`; `id` is a sequence number for `Last-Event-ID`. */
+/**
+ * Server-sent events of `GET /api/events`. `id` is a sequence number for `Last-Event-ID`; null for progress,
+ * which is live only: it is not stored and not repeated after a reconnect.
+ */
 export const apiEventSchema = z.object({
-  id: z.number().int().positive(),
+  id: z.number().int().positive().nullable(),
   at: z.number(),
   kind: z.string().max(64),
   level: z.enum(['info', 'warn', 'error']),
   message: z.string(),
   nodeId: nodeIdSchema.optional(),
   deploymentId: deploymentIdSchema.optional(),
+  /** Kind `load-progress` only: how far each engine of the deployment is. */
+  stages: z
+    .array(
+      z.object({
+        engineId: engineIdSchema,
+        nodeName: z.string(),
+        phase: enginePhaseSchema.nullable(),
+        progress: engineProgressSchema.nullable(),
+      }),
+    )
+    .optional(),
 });
 export type ApiEvent = z.infer<typeof apiEventSchema>;
 
