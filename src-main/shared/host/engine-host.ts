@@ -20,13 +20,13 @@ export const engineHostInit = z.object({
       kind: z.literal('rpc'),
       device: z.string(),
       threads: z.number().int().positive(),
-      /** `host:port` the server binds; the port was free a moment ago, the host retries with others. */
-      bindHost: z.literal('127.0.0.1'),
     }),
     z.object({
       kind: z.literal('llama'),
       modelPath: z.string(),
       modelName: z.string(),
+      /** Size of the weights, for progress in bytes. */
+      modelBytes: z.number().int().positive(),
       apiKey: secretSchema,
       contextPerRequest: z.number().int().positive(),
       parallel: z.number().int().positive(),
@@ -69,7 +69,10 @@ export const engineHostEvent = z.discriminatedUnion('type', [
     suspended: z.boolean(),
     busySlots: z.number().int().nullable(),
   }),
-  /** The canary's first token, to compare with the record of this model. */
+  /**
+   * The canary's answer, sent before `ready`: its tokens, and how far the first led the second in nats, for the
+   * comparison with what this model answered here before.
+   */
   z.object({ type: z.literal('canary'), tokenIds: z.array(z.number().int()).max(64), firstMargin: z.number().nullable() }),
 ]);
 export type EngineHostEvent = z.infer<typeof engineHostEvent>;
