@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
 import type { Address } from '#shared/domain/node.ts';
 import type { DeploymentView } from '#shared/domain/deployment.ts';
@@ -60,7 +61,7 @@ export interface RunningRequest {
 export type DialUpstream = (
   upstream: Extract<Upstream, { kind: 'remote' }>,
   signal: AbortSignal,
-) => Promise<import('node:stream').Duplex>;
+) => Promise<Duplex>;
 
 /** The operations behind `/api`; each throws CoveyError. Names follow `apiRoutes`. */
 export interface ControllerService {

@@ -2,7 +2,18 @@ import { fork } from 'node:child_process';
 import type { ForkOptions, HostEntry, HostProcess, ProcessHost } from './process-host.ts';
 
 /** Only what a child of ours needs; secrets and the user's settings for other programs stay out. */
-const passedVariables = ['PATH', 'HOME', 'USERPROFILE', 'SystemRoot', 'TEMP', 'TMP', 'TMPDIR', 'LANG', 'LC_ALL', 'NODE_V8_COVERAGE'];
+const passedVariables = [
+  'PATH',
+  'HOME',
+  'USERPROFILE',
+  'SystemRoot',
+  'TEMP',
+  'TMP',
+  'TMPDIR',
+  'LANG',
+  'LC_ALL',
+  'NODE_V8_COVERAGE',
+];
 
 export function childEnvironment(): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = {};

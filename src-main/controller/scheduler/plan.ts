@@ -1,0 +1,119 @@
+import type { DeploymentId } from '#shared/lib/ids.ts';
+import type { ControllerEvent } from '../state/events.ts';
+import { deploymentsOn, eligibleNodeIds, remainingEngines, replicaMembers } from '../state/selectors.ts';
+import type { ControllerState, DeploymentRecord, NodeRecord } from '../state/state.ts';
+import { placeDeployment } from './placing.ts';
+import type { Policy } from './policy.ts';
+import { reviewReplica } from './replica-health.ts';
+
+export interface PlanInput {
+  readonly now: number;
+  /**
+   * Until when the controller has certainly listened. After a stall of its own this lags behind `now`, so that
+   * frames which waited in the socket meanwhile are read before their senders are judged silent.
+   */
+  readonly listenedUntil: number;
+  readonly policy: Policy;
+  /** Requests that the gateway has under way, by deployment. */
+  readonly running: ReadonlyMap<DeploymentId, number>;
+}
+
+/**
+ * What follows from the state now, as facts to record. Pure; the runtime loop applies them and asks again
+ * until nothing follows.
+ * 1. A node that was silent for `lostMs` is lost.
+ * 2. A deployment nobody wants is removed once its engines are gone.
+ * 3. A replica on a draining node finishes what runs and is released, by the drain's deadline at the latest.
+ * 4. A replica is reviewed (`reviewReplica`).
+ * 5. A waiting deployment is placed, or says why not; a failed one tries again when other nodes can work.
+ * 6. A drain is complete when nothing is left on its node.
+ */
+export function plan(state: ControllerState, input: PlanInput): ControllerEvent[] {
+  const { now, policy } = input;
+  const events: ControllerEvent[] = [];
+  // 1.
+  for (const node of state.nodes.values()) {
+    if (
+      !node.live.lost &&
+      !node.durable.saidGoodbye &&
+      input.listenedUntil - node.live.heardAt >= policy.lostMs
+    ) {
+      events.push({ type: 'node-lost', at: now, nodeId: node.durable.id });
+    }
+  }
+  // Loss changes everything below; decide the rest on the state that has it.
+  if (events.length > 0) return events;
+  for (const deployment of state.deployments.values()) {
+    const event = planDeployment(state, deployment, input);
+    if (event) events.push(event);
+  }
+  // 6.
+  for (const node of state.nodes.values()) {
+    const drain = node.durable.drain;
+    if (drain && drain.completedAt === null && isEmpty(state, node)) {
+      events.push({ type: 'drain-completed', at: now, nodeId: node.durable.id });
+    }
+  }
+  return events;
+}
+
+function planDeployment(
+  state: ControllerState,
+  deployment: DeploymentRecord,
+  input: PlanInput,
+): ControllerEvent | null {
+  const { now, policy } = input;
+  const waiting = input.running.get(deployment.id) ?? 0;
+  // 2.
+  if (!deployment.wanted) {
+    return remainingEngines(state, deployment.id).length === 0
+      ? { type: 'deployment-removed', at: now, deploymentId: deployment.id }
+      : null;
+  }
+  const replica = deployment.replica;
+  if (replica) {
+    // 3.
+    const draining = replicaMembers(replica)
+      .map((member) => state.nodes.get(member.nodeId))
+      .filter((node): node is NodeRecord => Boolean(node?.durable.drain));
+    const [first] = draining;
+    if (first) {
+      const reason = { code: 'node_draining' as const, message: `${first.durable.name} is draining.` };
+      const deadlineAt = Math.min(...draining.map((node) => node.durable.drain?.deadlineAt ?? Infinity));
+      if (waiting === 0 || now >= deadlineAt || replica.readyAt === null) {
+        return {
+          type: 'replica-released',
+          at: now,
+          deploymentId: deployment.id,
+          epoch: replica.epoch,
+          reason,
+        };
+      }
+      if (deployment.phase !== 'draining') {
+        return {
+          type: 'replica-draining',
+          at: now,
+          deploymentId: deployment.id,
+          epoch: replica.epoch,
+          reason,
+        };
+      }
+    } else if (deployment.phase === 'draining') {
+      return { type: 'drain-cancelled', at: now, deploymentId: deployment.id, epoch: replica.epoch };
+    }
+    // 4.
+    return reviewReplica(state, deployment, replica, now, policy, waiting);
+  }
+  // 5.
+  if (deployment.phase === 'failed') {
+    const gained = eligibleNodeIds(state).some((id) => !deployment.failedWith.includes(id));
+    return gained
+      ? { type: 'retry-requested', at: now, deploymentId: deployment.id, cause: 'nodes-changed' }
+      : null;
+  }
+  return placeDeployment(state, deployment, now, policy);
+}
+
+function isEmpty(state: ControllerState, node: NodeRecord): boolean {
+  return node.live.engines.size === 0 && deploymentsOn(state, node.durable.id).length === 0;
+}

@@ -1,0 +1,169 @@
+import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { StatusView } from '#shared/api/schema.ts';
+import { timings } from '#shared/config.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
+import { loadModel, type LoadContext } from '../deployments/load.ts';
+import type { ControllerService } from '../gateway/ports.ts';
+import type { Routes } from '../deployments/routes.ts';
+import type { Invites } from '../joining/invites.ts';
+import type { Transfers } from '../models/transfers.ts';
+import type { ControllerStore } from '../state/sqlite/store.ts';
+import { deploymentStatus, isEligible } from '../state/selectors.ts';
+import type { DeploymentRecord } from '../state/state.ts';
+import { findNode } from './node-refs.ts';
+import type { NodeLogs } from './node-logs.ts';
+import { deploymentView, nodeView } from './views.ts';
+
+export interface ServiceOptions extends LoadContext {
+  readonly store: ControllerStore;
+  readonly routes: Routes;
+  readonly invites: Invites;
+  readonly transfers: Transfers;
+  readonly logs: NodeLogs;
+  /** The unchanging part of the status. */
+  readonly about: () => Pick<
+    StatusView,
+    'version' | 'nodeId' | 'name' | 'startedAt' | 'engineBuildId' | 'apiAddress' | 'clusterAddress'
+  >;
+  /** Closes what a removed node has open, after it was recorded. */
+  readonly onRemoved: (nodeId: NodeId) => void;
+}
+
+const listMs = 10_000;
+const replayedEvents = 1_000;
+
+/** The operations behind `/api`. Each checks its input against the state, records a fact and returns the view. */
+export function createControllerService(options: ServiceOptions): ControllerService {
+  const { runtime, clock, sessions, routes, store } = options;
+  const nodeOf = (ref: string, field = 'node') => findNode(runtime.state, ref, field);
+  const viewNode = (id: NodeId) => {
+    const node = runtime.state.nodes.get(id);
+    if (!node) throw new CoveyError('node_not_found', 'The machine was removed.', { field: 'node' });
+    return nodeView(runtime.state, node);
+  };
+  /** By id or by the model's name, which is unique among deployments. */
+  const deploymentOf = (ref: string): DeploymentRecord => {
+    const all = [...runtime.state.deployments.values()];
+    const found =
+      runtime.state.deployments.get(ref as DeploymentId) ?? all.find((candidate) => candidate.model === ref);
+    if (found) return found;
+    const known = all.map((candidate) => `${candidate.id} (${candidate.model})`).join(', ');
+    throw new CoveyError(
+      'deployment_not_found',
+      known
+        ? `There is no deployment "${ref}". There are: ${known}.`
+        : `There is no deployment "${ref}": nothing is loaded.`,
+      { field: 'id' },
+    );
+  };
+  const viewDeployment = (deployment: DeploymentRecord) =>
+    deploymentView(runtime.state, runtime.state.deployments.get(deployment.id) ?? deployment, routes.running);
+
+  return {
+    status() {
+      const { state } = runtime;
+      const nodes = [...state.nodes.values()];
+      const deployments = [...state.deployments.values()];
+      return {
+        ...options.about(),
+        protocol: PROTOCOL_VERSION,
+        nodes: { total: nodes.length, ready: nodes.filter(isEligible).length },
+        deployments: {
+          total: deployments.length,
+          ready: deployments.filter((deployment) => deploymentStatus(state, deployment) === 'ready').length,
+        },
+        requestsRunning: [...routes.running.values()].reduce((sum, count) => sum + count, 0),
+      };
+    },
+    nodes: () => [...runtime.state.nodes.values()].map((node) => nodeView(runtime.state, node)),
+    node: (ref) => nodeView(runtime.state, nodeOf(ref)),
+    drain(ref, deadlineMs) {
+      const { id, drain } = nodeOf(ref).durable;
+      const at = clock.now();
+      if (!drain || drain.completedAt === null) {
+        const deadlineAt = at + (deadlineMs ?? timings.drainMs);
+        runtime.commit({
+          type: 'drain-started',
+          at,
+          nodeId: id,
+          drain: { startedAt: drain?.startedAt ?? at, deadlineAt, completedAt: null },
+        });
+      }
+      return viewNode(id);
+    },
+    resume(ref) {
+      const { id, drain } = nodeOf(ref).durable;
+      if (drain) runtime.commit({ type: 'node-resumed', at: clock.now(), nodeId: id });
+      return viewNode(id);
+    },
+    removeNode(ref) {
+      const { id } = nodeOf(ref).durable;
+      runtime.commit({ type: 'node-removed', at: clock.now(), nodeId: id });
+      options.onRemoved(id);
+    },
+    invite: () => options.invites.create(),
+    async models(signal) {
+      const connected = [...runtime.state.nodes.values()].filter((node) => node.live.session !== null);
+      const lists = await Promise.allSettled(
+        connected.map(async ({ durable }) => {
+          const { models } = await sessions.request(
+            durable.id,
+            'model.list',
+            {},
+            { deadlineMs: listMs, signal },
+          );
+          return models.map((model) => ({ ...model, nodeId: durable.id, nodeName: durable.name }));
+        }),
+      );
+      return lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : []));
+    },
+    importModel: (ref, path, name) => options.transfers.start('import', nodeOf(ref).durable.id, path, name),
+    pullModel(source, ref) {
+      if (ref !== undefined) return options.transfers.start('pull', nodeOf(ref).durable.id, source);
+      const roomiest = [...runtime.state.nodes.values()]
+        .filter(isEligible)
+        .sort((a, b) => (b.live.telemetry?.diskFreeBytes ?? 0) - (a.live.telemetry?.diskFreeBytes ?? 0))[0];
+      if (!roomiest) throw new CoveyError('no_nodes', 'No machine is ready to download to.');
+      return options.transfers.start('pull', roomiest.durable.id, source);
+    },
+    transfer: (id) => options.transfers.get(id),
+    cancelTransfer: (id) => options.transfers.cancel(id),
+    deployments: () => [...runtime.state.deployments.values()].map(viewDeployment),
+    deployment: (ref) => viewDeployment(deploymentOf(ref)),
+    async load(body, signal) {
+      const { id, existed } = await loadModel(options, body, signal);
+      return { deployment: viewDeployment(deploymentOf(id)), existed };
+    },
+    unload(ref) {
+      const deployment = deploymentOf(ref);
+      if (deployment.wanted) {
+        runtime.commit({ type: 'unload-requested', at: clock.now(), deploymentId: deployment.id });
+      }
+      return viewDeployment({
+        ...deployment,
+        wanted: false,
+        phase: 'unloading',
+        reason: null,
+        replica: null,
+      });
+    },
+    retry(ref) {
+      const deployment = deploymentOf(ref);
+      runtime.commit({
+        type: 'retry-requested',
+        at: clock.now(),
+        deploymentId: deployment.id,
+        cause: 'person',
+      });
+      return viewDeployment(deployment);
+    },
+    subscribe(lastId, listener) {
+      if (lastId !== null) store.recentEvents(lastId, replayedEvents).forEach(listener);
+      return runtime.onEvent(listener);
+    },
+    logs({ node, limit }) {
+      return options.logs.read({ nodeId: node === undefined ? undefined : nodeOf(node).durable.id, limit });
+    },
+  };
+}

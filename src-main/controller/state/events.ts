@@ -1,0 +1,85 @@
+import type { BootId, DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { Telemetry } from '#shared/domain/node.ts';
+import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { ErrorBody } from '#shared/errors.ts';
+import type { Drain, DeploymentRecord, NodeFacts, Replica } from './state.ts';
+
+/** Facts, past tense. `apply` is the only thing that changes state, and these are all that change it. */
+export type ControllerEvent = { readonly at: number } & (
+  | { readonly type: 'node-joined'; readonly nodeId: NodeId; readonly name: string }
+  | { readonly type: 'node-removed'; readonly nodeId: NodeId }
+  | {
+      readonly type: 'session-opened';
+      readonly nodeId: NodeId;
+      readonly sessionId: number;
+      readonly remoteAddress: string;
+      readonly bootId: BootId;
+      readonly name: string;
+      readonly facts: NodeFacts;
+      readonly telemetry: Telemetry;
+      readonly engines: readonly EngineObservation[];
+    }
+  | {
+      readonly type: 'session-closed';
+      readonly nodeId: NodeId;
+      readonly sessionId: number;
+      readonly goodbye: boolean;
+    }
+  | {
+      readonly type: 'heartbeat-received';
+      readonly nodeId: NodeId;
+      readonly telemetry: Telemetry;
+      readonly problems: readonly string[];
+    }
+  | {
+      readonly type: 'engines-observed';
+      readonly nodeId: NodeId;
+      readonly engines: readonly EngineObservation[];
+    }
+  | {
+      readonly type: 'hardware-observed';
+      readonly nodeId: NodeId;
+      readonly hardware: NodeFacts['hardware'];
+      readonly addresses: NodeFacts['addresses'];
+    }
+  | { readonly type: 'node-lost'; readonly nodeId: NodeId }
+  | { readonly type: 'drain-started'; readonly nodeId: NodeId; readonly drain: Drain }
+  | { readonly type: 'drain-completed'; readonly nodeId: NodeId }
+  | { readonly type: 'node-resumed'; readonly nodeId: NodeId }
+  | { readonly type: 'deployment-created'; readonly deployment: DeploymentRecord }
+  | { readonly type: 'replica-placed'; readonly deploymentId: DeploymentId; readonly replica: Replica }
+  | { readonly type: 'leader-assigned'; readonly deploymentId: DeploymentId; readonly epoch: number }
+  | { readonly type: 'replica-ready'; readonly deploymentId: DeploymentId; readonly epoch: number }
+  | {
+      /** The replica is gone; the deployment tries again at `nextAttemptAt`, or has failed when that is null. */
+      readonly type: 'replica-failed';
+      readonly deploymentId: DeploymentId;
+      readonly epoch: number;
+      readonly error: ErrorBody;
+      readonly nextAttemptAt: number | null;
+      readonly failedWith: readonly NodeId[];
+    }
+  | {
+      readonly type: 'replica-draining';
+      readonly deploymentId: DeploymentId;
+      readonly epoch: number;
+      readonly reason: ErrorBody;
+    }
+  | { readonly type: 'drain-cancelled'; readonly deploymentId: DeploymentId; readonly epoch: number }
+  | {
+      readonly type: 'replica-released';
+      readonly deploymentId: DeploymentId;
+      readonly epoch: number;
+      readonly reason: ErrorBody;
+    }
+  | { readonly type: 'deployment-waited'; readonly deploymentId: DeploymentId; readonly reason: ErrorBody }
+  | {
+      readonly type: 'retry-requested';
+      readonly deploymentId: DeploymentId;
+      readonly cause: 'person' | 'nodes-changed';
+    }
+  | { readonly type: 'unload-requested'; readonly deploymentId: DeploymentId }
+  | { readonly type: 'deployment-removed'; readonly deploymentId: DeploymentId }
+);
+
+export type ControllerEventType = ControllerEvent['type'];

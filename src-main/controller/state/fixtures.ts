@@ -1,0 +1,167 @@
+import type { BootId, DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
+import { engineId } from '#shared/lib/ids.ts';
+import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { Telemetry } from '#shared/domain/node.ts';
+import type { ModelInfo } from '#shared/domain/model-info.ts';
+import type { ControllerEvent } from './events.ts';
+import type { DeploymentRecord, NodeFacts } from './state.ts';
+
+/** Values for tests of the controller's pure parts. */
+export const GiB = 2 ** 30;
+
+export function nodeId(digit: string): NodeId {
+  return digit.repeat(64).slice(0, 64) as NodeId;
+}
+
+export function bootId(digit: string): BootId {
+  return digit.repeat(32).slice(0, 32) as BootId;
+}
+
+export const deploymentId = 'd-00000001' as DeploymentId;
+
+export const telemetry: Telemetry = {
+  cpuLoad: 0.1,
+  ramTotalBytes: 16 * GiB,
+  ramAvailableBytes: 12 * GiB,
+  diskFreeBytes: 100 * GiB,
+  ownRssBytes: 100e6,
+  deviceFree: [],
+};
+
+export const facts: NodeFacts = {
+  version: '0.1.0',
+  engineBuildId: 'v0.4.0-test',
+  engineProblem: null,
+  hardware: {
+    os: { platform: 'linux', arch: 'x64', release: '6', hostname: 'h' },
+    cpu: { known: true, value: { model: 'CPU', physicalCores: 4, logicalCores: 8 } },
+    ram: { known: true, value: { totalBytes: 16 * GiB } },
+    disk: { known: false, reason: 'not asked' },
+    gpus: { known: true, value: [] },
+    devices: {
+      known: true,
+      value: [
+        {
+          id: 'CPU',
+          kind: 'cpu',
+          backend: 'CPU',
+          name: 'CPU',
+          totalBytes: 16 * GiB,
+          freeBytes: 12 * GiB,
+          pciId: null,
+        },
+      ],
+    },
+  },
+  addresses: [{ host: '192.0.2.1', port: 7879 }],
+};
+
+export const model: ModelInfo = {
+  name: 'tiny',
+  architecture: 'llama',
+  fileBytes: 1_185_376,
+  layerCount: 5,
+  contextLength: 2048,
+  embeddingLength: 64,
+  feedForwardLength: 172,
+  headCount: 8,
+  headCountKv: 4,
+  keyLength: 8,
+  valueLength: 8,
+  vocabSize: 512,
+  fileType: 'F32',
+  hasChatTemplate: false,
+  tensorBytes: {
+    embedding: 131_072,
+    output: 131_328,
+    layers: [180_000, 180_000, 180_000, 180_000, 180_000],
+    other: 0,
+  },
+  tiedOutput: false,
+  kvElements: [64, 64, 64, 64, 64],
+  stateBytes: [0, 0, 0, 0, 0],
+  pooling: null,
+  embeddingOnly: false,
+  split: null,
+};
+
+export function joined(digit: string, name: string, at = 0): ControllerEvent {
+  return { type: 'node-joined', at, nodeId: nodeId(digit), name };
+}
+
+export function connected(
+  digit: string,
+  options: {
+    at?: number;
+    session?: number;
+    boot?: string;
+    engines?: readonly EngineObservation[];
+    facts?: NodeFacts;
+  } = {},
+): ControllerEvent {
+  return {
+    type: 'session-opened',
+    at: options.at ?? 0,
+    nodeId: nodeId(digit),
+    sessionId: options.session ?? 1,
+    remoteAddress: `192.0.2.${digit.charCodeAt(0)}`,
+    bootId: bootId(options.boot ?? digit),
+    name: digit,
+    facts: options.facts ?? facts,
+    telemetry,
+    engines: options.engines ?? [],
+  };
+}
+
+export function deployment(overrides: Partial<DeploymentRecord> = {}): DeploymentRecord {
+  return {
+    id: deploymentId,
+    model: 'tiny',
+    info: model,
+    files: new Map([[nodeId('a'), { path: '/m/tiny.gguf', hash: 'h1' }]]),
+    request: {
+      model: '/m/tiny.gguf',
+      nodes: null,
+      weights: null,
+      leader: null,
+      contextPerRequest: null,
+      parallel: null,
+    },
+    createdAt: 0,
+    wanted: true,
+    phase: 'waiting',
+    reason: null,
+    epoch: 0,
+    replica: null,
+    failures: [],
+    nextAttemptAt: null,
+    failedWith: [],
+    ...overrides,
+  };
+}
+
+export function observation(
+  epoch: number,
+  index: number,
+  overrides: Partial<EngineObservation> = {},
+): EngineObservation {
+  const id: EngineId = engineId(deploymentId, epoch, index);
+  return {
+    engineId: id,
+    deploymentId,
+    epoch,
+    kind: index === 0 ? 'llama' : 'rpc',
+    phase: 'ready',
+    progress: null,
+    error: null,
+    endpoint: { port: 40_000 + index, grant: 'f'.repeat(64), apiKey: index === 0 ? 'e'.repeat(64) : null },
+    pid: 1000 + index,
+    rssBytes: 1e6,
+    cpuMs: 0,
+    suspended: false,
+    busySlots: index === 0 ? 0 : null,
+    links: [],
+    startedAt: 0,
+    ...overrides,
+  };
+}

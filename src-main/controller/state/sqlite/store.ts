@@ -1,0 +1,190 @@
+import { z } from 'zod';
+import { deploymentIdSchema, nodeIdSchema, type NodeId } from '#shared/lib/ids.ts';
+import type { ApiEvent } from '#shared/api/schema.ts';
+import { absentNode, emptyState, type ControllerState } from '../state.ts';
+import type { Connection } from './database.ts';
+import { deploymentFromRow, deploymentToRow, nodeFromRow, nodeToRow, removedFromRow } from './rows.ts';
+
+export type NewEvent = Omit<ApiEvent, 'id' | 'stages'>;
+
+/** What a join secret's row says. */
+export interface JoinSecretRow {
+  readonly expiresAt: number;
+  readonly usedAt: number | null;
+}
+
+/** The only SQL of the controller. All writes of one loop turn go into one transaction. */
+export interface ControllerStore {
+  load(startedAt: number): ControllerState;
+  /** Writes the durable difference and appends the events; returns them with their ids. */
+  save(before: ControllerState, after: ControllerState, events: readonly NewEvent[]): ApiEvent[];
+  recentEvents(afterId: number, limit: number): ApiEvent[];
+  addJoinSecret(hash: string, createdAt: number, expiresAt: number): void;
+  joinSecret(hash: string): JoinSecretRow | null;
+  useJoinSecret(hash: string, at: number, nodeId: NodeId): void;
+  close(): void;
+}
+
+const keptEvents = 10_000;
+
+const eventRow = z.object({
+  id: z.number(),
+  at: z.number(),
+  kind: z.string(),
+  level: z.enum(['info', 'warn', 'error']),
+  message: z.string(),
+  node_id: nodeIdSchema.nullable(),
+  deployment_id: deploymentIdSchema.nullable(),
+});
+
+export function createStore(connection: Connection): ControllerStore {
+  const upsert = (table: string, columns: readonly string[]) =>
+    connection.prepare(
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map((c) => `@${c}`).join(', ')})
+       ON CONFLICT (id) DO UPDATE SET ${columns
+         .filter((c) => c !== 'id')
+         .map((c) => `${c} = excluded.${c}`)
+         .join(', ')}`,
+    );
+  const putNode = upsert('nodes', [
+    'id',
+    'name',
+    'joined_at',
+    'drain',
+    'boot_id',
+    'facts',
+    'said_goodbye',
+    'last_contact_at',
+  ]);
+  const putDeployment = upsert('deployments', [
+    'id',
+    'model',
+    'info',
+    'files',
+    'request',
+    'created_at',
+    'wanted',
+    'phase',
+    'reason',
+    'epoch',
+    'replica',
+    'failures',
+    'next_attempt_at',
+    'failed_with',
+  ]);
+  const putRemoved = upsert('removed_nodes', ['id', 'name', 'removed_at']);
+  const dropNode = connection.prepare('DELETE FROM nodes WHERE id = ?');
+  const dropRemoved = connection.prepare('DELETE FROM removed_nodes WHERE id = ?');
+  const dropDeployment = connection.prepare('DELETE FROM deployments WHERE id = ?');
+  const addEvent = connection.prepare(
+    'INSERT INTO events (at, kind, level, message, node_id, deployment_id) VALUES (?, ?, ?, ?, ?, ?)',
+  );
+  const trimEvents = connection.prepare('DELETE FROM events WHERE id <= ?');
+  const readEvents = connection.prepare(
+    'SELECT * FROM (SELECT * FROM events WHERE id > ? ORDER BY id DESC LIMIT ?) ORDER BY id',
+  );
+  const addSecret = connection.prepare(
+    'INSERT INTO join_secrets (hash, created_at, expires_at) VALUES (?, ?, ?)',
+  );
+  const dropSecrets = connection.prepare('DELETE FROM join_secrets WHERE expires_at < ?');
+  const getSecret = connection.prepare('SELECT expires_at, used_at FROM join_secrets WHERE hash = ?');
+  const markSecret = connection.prepare('UPDATE join_secrets SET used_at = ?, used_by = ? WHERE hash = ?');
+
+  const writeDifference = (before: ControllerState, after: ControllerState): void => {
+    for (const [id, node] of after.nodes) {
+      if (before.nodes.get(id)?.durable !== node.durable) putNode.run(nodeToRow(node.durable));
+    }
+    for (const id of before.nodes.keys()) if (!after.nodes.has(id)) dropNode.run(id);
+    for (const [id, removed] of after.removedNodes) {
+      if (before.removedNodes.get(id) !== removed) {
+        putRemoved.run({ id: removed.id, name: removed.name, removed_at: removed.removedAt });
+      }
+    }
+    for (const id of before.removedNodes.keys()) if (!after.removedNodes.has(id)) dropRemoved.run(id);
+    for (const [id, deployment] of after.deployments) {
+      if (before.deployments.get(id) !== deployment) putDeployment.run(deploymentToRow(deployment));
+    }
+    for (const id of before.deployments.keys()) if (!after.deployments.has(id)) dropDeployment.run(id);
+  };
+
+  const save = connection.transaction(
+    (before: ControllerState, after: ControllerState, events: readonly NewEvent[]): ApiEvent[] => {
+      writeDifference(before, after);
+      return events.map((event) => {
+        const result = addEvent.run(
+          event.at,
+          event.kind,
+          event.level,
+          event.message,
+          event.nodeId ?? null,
+          event.deploymentId ?? null,
+        );
+        const id = Number(result.lastInsertRowid);
+        if (id % 1_000 === 0) trimEvents.run(id - keptEvents);
+        return { ...event, id };
+      });
+    },
+  );
+
+  return {
+    load(startedAt) {
+      const state = emptyState(startedAt);
+      const nodes = connection.prepare('SELECT * FROM nodes').all().map(nodeFromRow);
+      const removed = connection.prepare('SELECT * FROM removed_nodes').all().map(removedFromRow);
+      const deployments = connection
+        .prepare('SELECT * FROM deployments ORDER BY created_at')
+        .all()
+        .map(deploymentFromRow);
+      return {
+        ...state,
+        nodes: new Map(nodes.map((durable) => [durable.id, { durable, live: absentNode(startedAt) }])),
+        removedNodes: new Map(removed.map((node) => [node.id, node])),
+        deployments: new Map(deployments.map((deployment) => [deployment.id, deployment])),
+      };
+    },
+    save(before, after, events) {
+      return durablyEqual(before, after) && events.length === 0 ? [] : save(before, after, events);
+    },
+    recentEvents(afterId, limit) {
+      return readEvents.all(afterId, limit).map((raw) => {
+        const row = eventRow.parse(raw);
+        return {
+          id: row.id,
+          at: row.at,
+          kind: row.kind,
+          level: row.level,
+          message: row.message,
+          ...(row.node_id === null ? {} : { nodeId: row.node_id }),
+          ...(row.deployment_id === null ? {} : { deploymentId: row.deployment_id }),
+        };
+      });
+    },
+    addJoinSecret(hash, createdAt, expiresAt) {
+      // Used and expired ones are kept a day, so that a late try hears why it is refused.
+      dropSecrets.run(createdAt - 86_400_000);
+      addSecret.run(hash, createdAt, expiresAt);
+    },
+    joinSecret(hash) {
+      const row = z
+        .object({ expires_at: z.number(), used_at: z.number().nullable() })
+        .optional()
+        .parse(getSecret.get(hash));
+      return row ? { expiresAt: row.expires_at, usedAt: row.used_at } : null;
+    },
+    useJoinSecret(hash, at, nodeId) {
+      markSecret.run(at, nodeId, hash);
+    },
+    close() {
+      connection.close();
+    },
+  };
+}
+
+function durablyEqual(before: ControllerState, after: ControllerState): boolean {
+  if (before === after) return true;
+  if (before.deployments !== after.deployments || before.removedNodes !== after.removedNodes) return false;
+  if (before.nodes === after.nodes) return true;
+  if (before.nodes.size !== after.nodes.size) return false;
+  for (const [id, node] of after.nodes) if (before.nodes.get(id)?.durable !== node.durable) return false;
+  return true;
+}
