@@ -1,24 +1,29 @@
 import { defineConfig } from 'vitest/config';
 
+const unit = ['src-main/**/*.test.ts', 'src-worker/**/*.test.ts', 'e2e/**/*.test.ts'];
+const native = [
+  'native/**/*.test.ts',
+  'src-main/**/*.native.test.ts',
+  'src-worker/**/*.native.test.ts',
+  'e2e/support/**/*.native.test.ts',
+];
+const cluster = ['e2e/cluster/**/*.test.ts'];
+
 /**
  * Three suites. `unit` is pure or in-process; `native` drives the compiled programs; `cluster` drives real
- * controllers, workers and engines as processes, one file at a time because they share two cores.
+ * controllers, workers and engines as processes. The last two run one file at a time: they share the cores.
  */
 export default defineConfig({
   test: {
     projects: [
       {
-        test: {
-          name: 'unit',
-          include: ['src-main/**/*.test.ts', 'src-worker/**/*.test.ts', 'e2e/support/**/*.test.ts'],
-          exclude: ['**/*.native.test.ts'],
-          testTimeout: 20_000,
-        },
+        test: { name: 'unit', include: unit, exclude: [...native, ...cluster], testTimeout: 20_000 },
       },
       {
         test: {
           name: 'native',
-          include: ['native/**/*.test.ts', 'src-main/**/*.native.test.ts', 'src-worker/**/*.native.test.ts'],
+          include: native,
+          globalSetup: 'e2e/support/setup-native.ts',
           fileParallelism: false,
           testTimeout: 120_000,
           hookTimeout: 600_000,
@@ -27,7 +32,8 @@ export default defineConfig({
       {
         test: {
           name: 'cluster',
-          include: ['e2e/cluster/**/*.test.ts'],
+          include: cluster,
+          globalSetup: 'e2e/support/setup-cluster.ts',
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 300_000,

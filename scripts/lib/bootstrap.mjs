@@ -1,0 +1,136 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { ScriptError, duration, say } from './console.mjs';
+import { inRoot, root } from './paths.mjs';
+import { findProgram, forwardSignals, run } from './run.mjs';
+
+const stampFile = inRoot('node_modules', '.covey-lock-hash');
+const supervised = 'COVEY_SUPERVISED';
+
+/**
+ * Makes the rest of a script run with this checkout's packages and on its pinned Node.js. May be the very
+ * first command after `git clone`, on any Node.js from 18 with npm.
+ *
+ * 1. Install what package-lock.json names, unless it is there.
+ * 2. Put the checkout's programs first in PATH.
+ * 3. On another Node.js: run the same command line on the pinned one and exit with its code.
+ */
+export async function bootstrap() {
+  if (Number(process.versions.node.split('.')[0]) < 18) {
+    throw new ScriptError(`Node.js ${process.versions.node} is too old.`, 'Install Node.js 18 or newer.');
+  }
+  await ensurePackages();
+  const bin = inRoot('node_modules', '.bin');
+  if (!(process.env['PATH'] ?? '').startsWith(bin)) {
+    process.env['PATH'] = `${bin}${path.delimiter}${process.env['PATH'] ?? ''}`;
+  }
+  if (process.versions.node === pinnedVersion()) {
+    endWithSupervisor();
+    return;
+  }
+  process.exit(await runOnPinnedNode());
+}
+
+function pinnedVersion() {
+  return JSON.parse(readFileSync(inRoot('package.json'), 'utf8')).devDependencies.node;
+}
+
+/** Absolute path of the pinned Node.js. */
+export function pinnedNode() {
+  return inRoot('node_modules', 'node', 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
+}
+
+async function ensurePackages() {
+  const lockHash = createHash('sha256')
+    .update(readFileSync(inRoot('package-lock.json')))
+    .digest('hex');
+  const stamp = existsSync(stampFile) ? readFileSync(stampFile, 'utf8').trim() : '';
+  if (stamp === lockHash && existsSync(pinnedNode())) return;
+  // Someone may have run npm by hand: what is there is right if it is what the lockfile names.
+  if (!installedMatchesLock() || !existsSync(pinnedNode())) await installPackages();
+  writeFileSync(stampFile, `${lockHash}\n`);
+}
+
+/** Compares npm's record of what it installed with the lockfile; optional packages may be absent. */
+function installedMatchesLock() {
+  try {
+    const wanted = JSON.parse(readFileSync(inRoot('package-lock.json'), 'utf8')).packages;
+    const installed = JSON.parse(readFileSync(inRoot('node_modules', '.package-lock.json'), 'utf8')).packages;
+    const wantedNames = Object.keys(wanted).filter((name) => name !== '');
+    return (
+      Object.keys(installed).every((name) => wanted[name] !== undefined) &&
+      wantedNames.every((name) =>
+        installed[name] === undefined
+          ? wanted[name].optional === true
+          : installed[name].version === wanted[name].version,
+      )
+    );
+  } catch {
+    return false;
+  }
+}
+
+async function installPackages() {
+  if (findProgram('npm') === null) {
+    throw new ScriptError(
+      'npm was not found on PATH.',
+      'Install it (it comes with Node.js), then run this again.',
+    );
+  }
+  const startedAt = Date.now();
+  say('Installing packages (once; about half a minute) ...');
+  // Install scripts are off: the one that is needed fetches the pinned Node.js and is run by name.
+  await npm(['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']);
+  await npm(['rebuild', 'node', '--loglevel=error']);
+  if (!existsSync(pinnedNode())) {
+    throw new ScriptError(
+      `npm installed no Node.js ${pinnedVersion()} for ${process.platform}-${process.arch}.`,
+      'Run "npm rebuild node --foreground-scripts" to see why.',
+    );
+  }
+  say(`Packages installed (${duration(Date.now() - startedAt)}).`);
+}
+
+async function npm(args) {
+  // npm hands its own settings to scripts as npm_config_*; those of an outer `npm run` must not leak in here.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) =>
+        !/^npm_(config_(ignore_scripts|global|prefix|local_prefix)|package_|lifecycle_)/i.test(name),
+    ),
+  );
+  const result = await run('npm', args, { env, shell: process.platform === 'win32' });
+  if (result.code !== 0) {
+    process.stderr.write(result.output);
+    throw new ScriptError(
+      `"npm ${args[0]}" failed with code ${result.code}.`,
+      'Its own words are above; a network problem is the usual cause. Then run this again.',
+    );
+  }
+}
+
+/** Resolves to the exit code of this command line on the pinned Node.js. */
+function runOnPinnedNode() {
+  return new Promise((resolve) => {
+    const child = spawn(pinnedNode(), process.argv.slice(1), {
+      cwd: process.cwd(),
+      env: { ...process.env, [supervised]: '1' },
+      stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    });
+    forwardSignals(child);
+    child.on('error', (error) => {
+      process.stderr.write(`cannot run ${path.relative(root, pinnedNode())}: ${error.message}\n`);
+      resolve(1);
+    });
+    child.on('exit', (code, signal) => resolve(code ?? (signal === 'SIGINT' ? 130 : 1)));
+  });
+}
+
+/** The process that started us on the pinned Node.js may be killed outright; then we end as if told to. */
+function endWithSupervisor() {
+  if (process.env[supervised] !== '1') return;
+  delete process.env[supervised];
+  process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+}

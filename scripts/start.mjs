@@ -1,0 +1,23 @@
+import { spawn } from 'node:child_process';
+import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
+import { ensureBuild } from './lib/build.mjs';
+import { runScript } from './lib/console.mjs';
+import { inRoot } from './lib/paths.mjs';
+import { forwardSignals } from './lib/run.mjs';
+
+/** `npm start [-- OPTIONS]`: builds what is needed and runs `covey controller OPTIONS` until it is stopped. */
+await runScript(async () => {
+  await bootstrap();
+  await ensureBuild();
+  const { prepareEngine } = await import('./lib/engine.mjs');
+  const engine = await prepareEngine();
+  const child = spawn(pinnedNode(), [inRoot('bin', 'covey.mjs'), 'controller', ...process.argv.slice(2)], {
+    env: { ...process.env, COVEY_ENGINE_DIR: engine.dir },
+    stdio: 'inherit',
+  });
+  forwardSignals(child);
+  return await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('exit', (code) => resolve(code ?? 1));
+  });
+});
