@@ -13,6 +13,8 @@ export const engineHostInit = z.object({
   engineId: engineIdSchema,
   deploymentId: deploymentIdSchema,
   engineDirectory: z.string(),
+  /** The engine directory's RPC protocol, `major.minor.patch`: a stage that speaks another is refused. */
+  rpcProtocol: z.string().max(32),
   /** Where the host records pid and start time of what it starts, for the sweep after a crash. */
   journalDirectory: z.string(),
   program: z.discriminatedUnion('kind', [
@@ -59,7 +61,11 @@ export const engineHostEvent = z.discriminatedUnion('type', [
   z.object({ type: z.literal('progress'), progress: engineProgressSchema }),
   /** The native program answers on this loopback port. */
   z.object({ type: z.literal('listening'), port: z.number().int(), pid: z.number().int() }),
-  z.object({ type: z.literal('log'), level: z.enum(['debug', 'info', 'warn', 'error']), message: z.string().max(4096) }),
+  z.object({
+    type: z.literal('log'),
+    level: z.enum(['debug', 'info', 'warn', 'error']),
+    message: z.string().max(4096),
+  }),
   /** Every second while the program lives. */
   z.object({
     type: z.literal('beat'),
@@ -73,7 +79,10 @@ export const engineHostEvent = z.discriminatedUnion('type', [
    * The canary's answer, sent before `ready`: its tokens, and how far the first led the second in nats, for the
    * comparison with what this model answered here before.
    */
-  z.object({ type: z.literal('canary'), tokenIds: z.array(z.number().int()).max(64), firstMargin: z.number().nullable() }),
+  z.object({
+    type: z.literal('canary'),
+    tokenIds: z.array(z.number().int()).max(64),
+    firstMargin: z.number().nullable(),
+  }),
 ]);
 export type EngineHostEvent = z.infer<typeof engineHostEvent>;
-
