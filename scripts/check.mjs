@@ -12,7 +12,7 @@ const steps = [
   ['lint', modules('eslint', 'bin', 'eslint.js'), '.', '--max-warnings=0'],
   [
     'import rules',
-    modules('dependency-cruiser', 'bin', 'dependency-cruise.mjs'),
+    modules('dependency-cruiser', 'bin', 'dependency-cruiser.mjs'),
     'src-main',
     'src-worker',
     'e2e',

@@ -133,4 +133,5 @@ function endWithSupervisor() {
   if (process.env[supervised] !== '1') return;
   delete process.env[supervised];
   process.on('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+  process.channel?.unref(); // A listener for 'disconnect' would keep this process alive.
 }

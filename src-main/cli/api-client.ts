@@ -1,0 +1,203 @@
+import { request as httpRequest, Agent, type IncomingMessage } from 'node:http';
+import type { z } from 'zod';
+import {
+  apiEventSchema,
+  apiRoutes,
+  errorResponseSchema,
+  type ApiEvent,
+  type ApiRoute,
+} from '#shared/api/schema.ts';
+import { CoveyError } from '#shared/errors.ts';
+
+type Routes = typeof apiRoutes;
+/** Routes that answer with JSON: all but the event stream. */
+export type JsonRoute = Exclude<ApiRoute, 'events'>;
+type PathParameters<Path extends string> = Path extends `${string}/:${infer Name}/${infer Rest}`
+  ? Name | PathParameters<`/${Rest}`>
+  : Path extends `${string}/:${infer Name}`
+    ? Name
+    : never;
+type Parameters<R extends JsonRoute> =
+  PathParameters<Routes[R]['path']> extends never
+    ? { readonly params?: undefined }
+    : { readonly params: Readonly<Record<PathParameters<Routes[R]['path']>, string>> };
+type Body<R extends JsonRoute> = Routes[R] extends { readonly body: infer Schema extends z.ZodType }
+  ? { readonly body: z.input<Schema> }
+  : { readonly body?: undefined };
+export type ApiAnswer<R extends JsonRoute> = z.output<Routes[R]['response']>;
+export type CallOptions<R extends JsonRoute> = Parameters<R> &
+  Body<R> & {
+    readonly query?: Readonly<Record<string, string>>;
+    /** Time until the whole answer is there; default 30 s. */
+    readonly timeoutMs?: number;
+    readonly signal?: AbortSignal;
+  };
+
+/** `/api` of one controller. Every answer is checked against the contract; refusals come back as CoveyError. */
+export interface ApiClient {
+  readonly baseUrl: string;
+  /**
+   * Rejects with the controller's own refusal, with `controller_unreachable` when nothing answers there, and
+   * with `internal_error` when what answers does not speak the contract.
+   */
+  call<R extends JsonRoute>(
+    route: R,
+    ...options: Record<never, never> extends CallOptions<R> ? [CallOptions<R>?] : [CallOptions<R>]
+  ): Promise<ApiAnswer<R>>;
+  /**
+   * Events after `afterId` that are still kept (null: none of them), then those that happen, until the signal
+   * or the connection ends.
+   */
+  events(options: { afterId: number | null; signal: AbortSignal }): AsyncGenerator<ApiEvent>;
+  close(): void;
+}
+
+const maxAnswerBytes = 64 * 1024 * 1024;
+const defaultTimeoutMs = 30_000;
+
+/** @param baseUrl `http://HOST:PORT` */
+export function createApiClient(baseUrl: string): ApiClient {
+  const agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  const open = (
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body: string | undefined,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const request = httpRequest(new URL(path, baseUrl), { method, headers, agent, signal }, resolve);
+      request.on('error', (error) => reject(connectionError(baseUrl, error, signal)));
+      request.end(body);
+    });
+
+  return {
+    baseUrl,
+    async call(route, ...[options]) {
+      const { method, path, response: schema } = apiRoutes[route];
+      const query = options?.query ? `?${new URLSearchParams(options.query).toString()}` : '';
+      const target = fillPath(path, options?.params ?? {}) + query;
+      const body = options?.body === undefined ? undefined : JSON.stringify(options.body);
+      const timeoutMs = options?.timeoutMs ?? defaultTimeoutMs;
+      const timeout = AbortSignal.timeout(timeoutMs);
+      const signal = options?.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
+      const headers = {
+        accept: 'application/json',
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      };
+      const answer = await open(method, target, headers, body, signal);
+      const text = await readAll(answer, baseUrl, signal);
+      const value = parseJson(text, baseUrl, answer.statusCode ?? 0);
+      if ((answer.statusCode ?? 0) >= 400) throw refusal(value, answer.statusCode ?? 0, baseUrl);
+      const parsed = schema.safeParse(value);
+      if (parsed.success) return parsed.data as ApiAnswer<typeof route>;
+      const issue = parsed.error.issues[0];
+      throw new CoveyError(
+        'internal_error',
+        `The answer of ${baseUrl} to ${method} ${path} is not what this version of covey expects: ` +
+          `${issue?.path.join('.') || 'the body'}: ${issue?.message ?? 'invalid'}.`,
+      );
+    },
+    async *events({ afterId, signal }) {
+      const headers: Record<string, string> = { accept: 'text/event-stream' };
+      if (afterId !== null) headers['last-event-id'] = String(afterId);
+      const answer = await open('GET', apiRoutes.events.path, headers, undefined, signal);
+      if (answer.statusCode !== 200) {
+        const text = await readAll(answer, baseUrl, signal);
+        const value = parseJson(text, baseUrl, answer.statusCode ?? 0);
+        throw refusal(value, answer.statusCode ?? 0, baseUrl);
+      }
+      try {
+        yield* readEvents(answer);
+      } catch (error) {
+        if (signal.aborted) return;
+        throw connectionError(baseUrl, error as Error, signal);
+      } finally {
+        answer.destroy();
+      }
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+function fillPath(path: string, params: Readonly<Record<string, string>>): string {
+  return path.replace(/:(\w+)/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''));
+}
+
+async function readAll(answer: IncomingMessage, baseUrl: string, signal: AbortSignal): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxAnswerBytes)
+        throw new CoveyError('internal_error', `${baseUrl} answered more than 64 MiB.`);
+    }
+  } catch (error) {
+    throw error instanceof CoveyError ? error : connectionError(baseUrl, error as Error, signal);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseJson(text: string, baseUrl: string, status: number): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw new CoveyError(
+      'internal_error',
+      `${baseUrl} is not Covey's API: it answered ${status} with something that is not JSON. Check --api.`,
+    );
+  }
+}
+
+function refusal(value: unknown, status: number, baseUrl: string): CoveyError {
+  const parsed = errorResponseSchema.safeParse(value);
+  if (parsed.success) return CoveyError.fromBody(parsed.data.error);
+  return new CoveyError(
+    'internal_error',
+    `${baseUrl} answered ${status} in a form that is not Covey's. Check --api.`,
+  );
+}
+
+function connectionError(baseUrl: string, error: Error, signal: AbortSignal): CoveyError {
+  if (signal.aborted && (signal.reason as Error | undefined)?.name === 'TimeoutError') {
+    return new CoveyError('timeout', `${baseUrl} did not answer in time.`, {}, error);
+  }
+  if (signal.aborted) return new CoveyError('cancelled', 'Cancelled.', {}, error);
+  const code = (error as NodeJS.ErrnoException).code;
+  const why =
+    code === 'ECONNREFUSED'
+      ? 'nothing listens there'
+      : code === 'ECONNRESET'
+        ? 'the connection was cut'
+        : error.message;
+  return new CoveyError(
+    'controller_unreachable',
+    `No covey answers at ${baseUrl}: ${why || code || 'unknown'}.`,
+    {},
+    error,
+  );
+}
+
+/** Parses server-sent events whose data is an ApiEvent; comments and anything else are passed over. */
+async function* readEvents(answer: IncomingMessage): AsyncGenerator<ApiEvent> {
+  answer.setEncoding('utf8');
+  let buffered = '';
+  for await (const chunk of answer as AsyncIterable<string>) {
+    buffered += chunk;
+    if (buffered.length > maxAnswerBytes) throw new Error('an event of more than 64 MiB');
+    const blocks = buffered.split(/\r?\n\r?\n/);
+    buffered = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const data = block
+        .split(/\r?\n/)
+        .filter((line) => line.startsWith('data:'))
+        .map((line) => line.slice('data:'.length).trimStart())
+        .join('\n');
+      if (data === '') continue;
+      const parsed = apiEventSchema.safeParse(JSON.parse(data));
+      if (parsed.success) yield parsed.data;
+    }
+  }
+}
