@@ -1,0 +1,162 @@
+import { chmod, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, posix, resolve, win32 } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CoveyError } from '#shared/errors.ts';
+import type { Logger } from '#shared/lib/logger.ts';
+import { processStartTime } from './process-start-time.ts';
+
+/** A node's directory, held by this process alone until `close`. */
+export interface DataDirectory {
+  readonly path: string;
+  /** Gives the lock back. */
+  close(): Promise<void>;
+}
+
+/** Where a node keeps its things when nobody says otherwise. */
+export function defaultDataDirectory(
+  platform: NodeJS.Platform = process.platform,
+  environment: NodeJS.ProcessEnv = process.env,
+  home: string = homedir(),
+): string {
+  if (platform === 'win32') {
+    return win32.join(environment['APPDATA'] ?? win32.join(home, 'AppData', 'Roaming'), 'Covey');
+  }
+  if (platform === 'darwin') return posix.join(home, 'Library', 'Application Support', 'Covey');
+  // The XDG base directory specification: a relative value is invalid and ignored.
+  const base = environment['XDG_DATA_HOME'];
+  return posix.join(base?.startsWith('/') ? base : posix.join(home, '.local', 'share'), 'covey');
+}
+
+/**
+ * Creates `path` (mode 0700) when it is missing and takes its lock, a file that names the holder by pid and
+ * start time. A lock whose holder is dead is taken over. Throws `data_directory_locked` naming the holder's
+ * pid, or `data_directory_unusable`.
+ */
+export async function openDataDirectory(
+  path: string,
+  options: { readonly logger: Logger },
+): Promise<DataDirectory> {
+  const directory = resolve(path);
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await restrict(directory, options.logger);
+    const release = await lock(join(directory, lockFile), directory);
+    return { path: directory, close: release };
+  } catch (error) {
+    if (error instanceof CoveyError) throw error;
+    throw new CoveyError(
+      'data_directory_unusable',
+      `The data directory ${directory} cannot be used: ${(error as Error).message}`,
+      { field: 'data' },
+      error,
+    );
+  }
+}
+
+const lockFile = 'lock';
+
+interface Holder {
+  readonly pid: number;
+  readonly startedAt: string | null;
+}
+
+/** A directory that holds something else than a node's things keeps its mode: it is not ours to close. */
+async function restrict(directory: string, logger: Logger): Promise<void> {
+  if (process.platform === 'win32') return;
+  const mode = (await stat(directory)).mode & 0o777;
+  if ((mode & 0o077) === 0) return;
+  const names = await readdir(directory);
+  if (names.length > 0 && !names.includes(lockFile) && !names.includes('identity')) return;
+  await chmod(directory, 0o700);
+  logger.warn('others could read the data directory, its mode was corrected', {
+    path: directory,
+    found: mode.toString(8),
+    now: '700',
+  });
+}
+
+async function lock(path: string, directory: string): Promise<() => Promise<void>> {
+  const own: Holder = { pid: process.pid, startedAt: await processStartTime(process.pid) };
+  const content = JSON.stringify(own);
+  for (let attempt = 0; attempt < 5; attempt += 1) {
+    if (await createExclusively(path, content)) {
+      return async () => {
+        if ((await readText(path)) === content) await rm(path, { force: true });
+      };
+    }
+    const holder = await readHolder(path);
+    if (holder && (await isAlive(holder))) throw locked(path, directory, holder.pid);
+    // Moved aside before it is removed: should another process have taken it over meanwhile, it goes back.
+    const aside = `${path}.${process.pid}`;
+    try {
+      await rename(path, aside);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+      throw error;
+    }
+    const moved = await readHolder(aside);
+    if (moved && (await isAlive(moved))) {
+      await rename(aside, path);
+      throw locked(path, directory, moved.pid);
+    }
+    await rm(aside, { force: true });
+  }
+  throw new CoveyError('data_directory_locked', `Several processes compete for ${directory}. Try again.`, {
+    field: 'data',
+  });
+}
+
+function locked(path: string, directory: string, pid: number): CoveyError {
+  return new CoveyError(
+    'data_directory_locked',
+    `The data directory ${directory} is in use by process ${pid}. Stop that one or choose another directory with --data. If process ${pid} is not Covey, delete ${path}.`,
+    { field: 'data' },
+  );
+}
+
+async function createExclusively(path: string, content: string): Promise<boolean> {
+  try {
+    const file = await open(path, 'wx', 0o600);
+    try {
+      await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/** null: nobody wrote a readable name into it, not even within the moment that a live holder needs to. */
+async function readHolder(path: string): Promise<Holder | null> {
+  for (let attempt = 0; attempt < 10; attempt += 1) {
+    try {
+      const value = JSON.parse(await readText(path)) as Partial<Holder>;
+      if (Number.isInteger(value.pid) && value.pid !== undefined && value.pid > 0) {
+        return { pid: value.pid, startedAt: typeof value.startedAt === 'string' ? value.startedAt : null };
+      }
+    } catch {
+      // Empty so far, or damaged.
+    }
+    await delay(50);
+  }
+  return null;
+}
+
+async function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch(() => '');
+}
+
+async function isAlive(holder: Holder): Promise<boolean> {
+  try {
+    process.kill(holder.pid, 0);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+  }
+  if (holder.startedAt === null) return true;
+  return (await processStartTime(holder.pid)) === holder.startedAt;
+}
