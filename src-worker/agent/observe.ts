@@ -1,4 +1,4 @@
-import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { EngineObservation, EngineProgress } from '#shared/domain/engine.ts';
 import { isFinal, type AgentState, type EngineRecord } from './state.ts';
 
 /** What a session frame can carry; see `observed` in the session protocol. */
@@ -25,7 +25,7 @@ function observation(record: EngineRecord): EngineObservation {
     epoch: assignment.epoch,
     kind: assignment.kind,
     phase: record.phase,
-    progress: record.progress,
+    progress: progressOf(record),
     error: record.error,
     endpoint:
       record.phase === 'ready' && record.port !== null && record.grant !== null
@@ -38,5 +38,28 @@ function observation(record: EngineRecord): EngineObservation {
     busySlots: record.busySlots,
     links: [...record.links],
     startedAt: record.startedAt,
+  };
+}
+
+/**
+ * A load's progress from two witnesses: llama-server counts whole tensors, the tunnels count bytes that have
+ * left for the stages. Either is a lower bound and only grows, so the larger one is too, and a tensor that takes
+ * a minute on a slow line still moves the bar.
+ */
+function progressOf(record: EngineRecord): EngineProgress | null {
+  const { assignment, progress } = record;
+  if (assignment.kind !== 'llama' || record.phase !== 'loading') return progress;
+  const sentBytes = assignment.stages.reduce((sum, stage, index) => {
+    const link = record.links.find((candidate) => candidate.stageEngineId === stage.engineId);
+    return sum + Math.min(link?.sentBytes ?? 0, assignment.stageBytes[index] ?? 0);
+  }, 0);
+  if (progress === null && sentBytes === 0) return null;
+  const totalBytes = assignment.modelBytes;
+  const doneBytes = Math.min(totalBytes, Math.max(progress?.doneBytes ?? 0, sentBytes));
+  return {
+    step: progress?.step ?? 'loading tensors',
+    doneBytes,
+    totalBytes,
+    percent: Math.round((doneBytes / totalBytes) * 1000) / 10,
   };
 }

@@ -110,7 +110,18 @@ export function createEngineSupervisor(options: {
     start(init) {
       const { engineId } = init;
       if (engines.has(engineId)) return;
-      const host = options.processHost.fork('engine-host', { label: `engine ${engineId}` });
+      let host: HostProcess;
+      try {
+        host = options.processHost.fork('engine-host', { label: `engine ${engineId}` });
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        options.onEvent({
+          type: 'ended',
+          engineId,
+          error: { code: 'engine_start_failed', message: `the engine host could not be started: ${why}` },
+        });
+        return;
+      }
       const supervised: Supervised = {
         host,
         logger: options.logger.child({ engine: engineId }),

@@ -1,0 +1,102 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { EngineId } from '#shared/lib/ids.ts';
+import { collectingLogger } from '../runtime/fixtures.ts';
+import { openCanaryRecords } from './canary-records.ts';
+import { forgetEngine, recordEngine, recordPath } from './engine-record.ts';
+import { identifyProcess } from './process-table.ts';
+import { sweepEngines } from './sweep.ts';
+
+const engineId = 'd-00000001.1.0' as EngineId;
+let journal: string;
+const children: ChildProcess[] = [];
+beforeEach(() => {
+  journal = join(mkdtempSync(join(tmpdir(), 'covey-journal-')), 'journal');
+});
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+  rmSync(join(journal, '..'), { recursive: true, force: true });
+});
+
+async function sleeper(): Promise<ChildProcess & { pid: number }> {
+  const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000); console.log(1)'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
+  });
+  children.push(child);
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  return child as unknown as ChildProcess & { pid: number };
+}
+
+const gone = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) =>
+    child.exitCode === null && child.signalCode === null ? child.once('exit', () => resolve()) : resolve(),
+  );
+
+describe.runIf(process.platform === 'linux')('the journal of engines', () => {
+  it('ends what outlived its run, and forgets it', async () => {
+    const child = await sleeper();
+    recordEngine(journal, engineId, child.pid);
+    expect(statSync(recordPath(journal, engineId)).mode & 0o777).toBe(0o600);
+    const ended = gone(child);
+    const { logger, lines } = collectingLogger();
+    await sweepEngines(journal, logger);
+    await ended;
+    expect(child.signalCode).toBe('SIGKILL');
+    expect(existsSync(recordPath(journal, engineId))).toBe(false);
+    expect(lines.join('\n')).toContain(engineId);
+  });
+
+  it.each([
+    ['started at another time', { startedAt: '1' }],
+    ['of another program', { executable: '/usr/bin/other' }],
+  ])('leaves a process alone that has the number but was %s', async (_case, change) => {
+    const child = await sleeper();
+    recordEngine(journal, engineId, child.pid);
+    const path = recordPath(journal, engineId);
+    writeFileSync(path, JSON.stringify({ ...(JSON.parse(readFileSync(path, 'utf8')) as object), ...change }));
+    await sweepEngines(journal, collectingLogger().logger);
+    expect(identifyProcess(child.pid)).not.toBeNull();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  it('bears missing, damaged and outdated records', async () => {
+    await sweepEngines(journal, collectingLogger().logger);
+    mkdirSync(join(journal, 'engines'), { recursive: true });
+    writeFileSync(join(journal, 'engines', 'd-00000001.1.0.json'), '{"pid":');
+    writeFileSync(
+      join(journal, 'engines', 'd-00000001.1.1.json'),
+      '{"pid":-1,"startedAt":"1","executable":"x"}',
+    );
+    await sweepEngines(journal, collectingLogger().logger);
+    expect(existsSync(join(journal, 'engines', 'd-00000001.1.0.json'))).toBe(false);
+    forgetEngine(journal, engineId);
+  });
+
+  it('does not take a process that has ended but was not waited for as running', () => {
+    expect(identifyProcess(process.pid)).toMatchObject({ executable: process.execPath });
+    expect(identifyProcess(2 ** 22 + 1)).toBeNull();
+  });
+});
+
+describe('canary records', () => {
+  it('survive a restart, and a damaged file counts as empty', () => {
+    const first = openCanaryRecords(journal);
+    expect(first.get('h')).toBeNull();
+    first.set('h', { token: 5, margin: 1.5 });
+    expect(openCanaryRecords(journal).get('h')).toEqual({ token: 5, margin: 1.5 });
+    writeFileSync(join(journal, 'canary.json'), '{"version":1,"records":[["h"');
+    expect(openCanaryRecords(journal).get('h')).toBeNull();
+  });
+
+  it('stay bounded', () => {
+    const records = openCanaryRecords(journal);
+    for (let index = 0; index < 520; index += 1) records.set(`h${index}`, { token: index, margin: 1 });
+    const again = openCanaryRecords(journal);
+    expect(again.get('h0')).toBeNull();
+    expect(again.get('h519')).toEqual({ token: 519, margin: 1 });
+  });
+});

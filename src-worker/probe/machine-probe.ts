@@ -1,0 +1,78 @@
+import type { Address, Hardware, Telemetry } from '#shared/domain/node.ts';
+import type { Transport } from '../../src-main/nodejs/transport/transport.ts';
+import type { WorkerEngine } from '../worker-engine.ts';
+import { dialAddresses } from './addresses.ts';
+import { readCores, type Cores } from './cores.ts';
+import { probeHardware } from './hardware.ts';
+import { createTelemetrySampler } from './telemetry.ts';
+
+export interface MachineView {
+  readonly hardware: Hardware;
+  readonly addresses: Address[];
+}
+
+export interface MachineProbe {
+  readonly cores: Cores;
+  /** The machine as it is now; the slow parts are asked again after a minute. */
+  look(): Promise<MachineView>;
+  sample(): Telemetry;
+  /** Reasons why this node must not get work. */
+  problems(): string[];
+  /** The last look with other addresses, when the machine has moved to another network since. */
+  moved(): MachineView | null;
+}
+
+const hardwareFreshMs = 60_000;
+const addressesEveryMs = 15_000;
+
+/** Everything a worker knows of its own machine. Never throws. */
+export function createMachineProbe(options: {
+  readonly dataDirectory: string;
+  readonly engine: WorkerEngine;
+  readonly transport: Pick<Transport, 'clusterAddress' | 'rssBytes'>;
+}): MachineProbe {
+  const { engine, transport } = options;
+  const cores = readCores();
+  const now = (): number => performance.now();
+  const telemetry = createTelemetrySampler({
+    dataDirectory: options.dataDirectory,
+    transportRssBytes: () => transport.rssBytes,
+    now,
+  });
+  let last: MachineView | null = null;
+  let hardwareAt = -Infinity;
+  let addressesAt = -Infinity;
+
+  const addresses = (): Address[] => {
+    addressesAt = now();
+    return dialAddresses(transport.clusterAddress);
+  };
+
+  return {
+    cores,
+    async look() {
+      if (!last || now() - hardwareAt > hardwareFreshMs) {
+        const hardware = await probeHardware({ dataDirectory: options.dataDirectory, engine });
+        hardwareAt = now();
+        if (hardware.devices.known) telemetry.setDevices(hardware.devices.value);
+        last = { hardware, addresses: addresses() };
+      } else {
+        last = { ...last, addresses: addresses() };
+      }
+      return last;
+    },
+    sample: () => telemetry.sample(),
+    problems() {
+      if (engine.directory === null) return [engine.reason.slice(0, 512)];
+      const devices = last?.hardware.devices;
+      return devices && !devices.known ? [devices.reason] : [];
+    },
+    moved() {
+      if (!last || now() - addressesAt < addressesEveryMs) return null;
+      const current = addresses();
+      if (JSON.stringify(current) === JSON.stringify(last.addresses)) return null;
+      last = { ...last, addresses: current };
+      return last;
+    },
+  };
+}

@@ -1,0 +1,200 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import type { BootId, NodeId } from '#shared/lib/ids.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { workerFrame, type HelloFrame, type WorkerFrame } from '#shared/protocol/session.ts';
+import type { PeerSession } from '../../src-main/nodejs/transport/transport.ts';
+import { createSessionPair } from '../../src-main/nodejs/transport/memory-session.ts';
+import { collectingLogger } from './fixtures.ts';
+import { createSessionClient, type SessionClient, type SessionFrame } from './session-client.ts';
+
+const controllerId = 'c'.repeat(64) as NodeId;
+const workerId = 'a'.repeat(64) as NodeId;
+const telemetry = {
+  cpuLoad: 0.5,
+  ramTotalBytes: 2,
+  ramAvailableBytes: 1,
+  diskFreeBytes: null,
+  ownRssBytes: 1,
+  deviceFree: [],
+};
+const hello: HelloFrame = {
+  type: 'hello',
+  protocol: 1,
+  bootId: 'b'.repeat(32) as BootId,
+  name: 'alpha',
+  version: '0',
+  engine: { buildId: null, reason: 'none' },
+  hardware: {
+    os: { platform: 'linux', arch: 'x64', release: '', hostname: '' },
+    cpu: { known: false, reason: 'x' },
+    ram: { known: false, reason: 'x' },
+    disk: { known: false, reason: 'x' },
+    gpus: { known: false, reason: 'x' },
+    devices: { known: false, reason: 'x' },
+  },
+  addresses: [],
+  telemetry,
+  engines: [],
+};
+const welcome = {
+  type: 'welcome',
+  protocol: 1,
+  controllerName: 'hub',
+  name: 'alpha',
+  heartbeatMs: 20,
+  silenceMs: 200,
+  leaseMs: 1_000,
+};
+
+/** A scripted controller: `script` decides what a new session gets. */
+function controller(script: (frame: WorkerFrame, peer: PeerSession) => void) {
+  const sessions: PeerSession[] = [];
+  const received: WorkerFrame[] = [];
+  return {
+    sessions,
+    received,
+    dial: async () => {
+      const pair = createSessionPair(controllerId, workerId);
+      sessions.push(pair.atController);
+      pair.atController.onMessage((text) => {
+        const frame = workerFrame.parse(JSON.parse(text));
+        received.push(frame);
+        script(frame, pair.atController);
+      });
+      return pair.atWorker;
+    },
+    say(frame: unknown) {
+      sessions.at(-1)?.send(typeof frame === 'string' ? frame : JSON.stringify(frame));
+    },
+  };
+}
+
+const friendly = (frame: WorkerFrame, peer: PeerSession): void => {
+  if (frame.type === 'hello') peer.send(JSON.stringify(welcome));
+  if (frame.type === 'heartbeat') peer.send(JSON.stringify({ type: 'ack', seq: frame.seq }));
+};
+
+let client: SessionClient | null = null;
+afterEach(async () => {
+  await client?.close('test over');
+  client = null;
+});
+
+function connect(dial: (signal: AbortSignal) => Promise<PeerSession>) {
+  const { logger, lines } = collectingLogger();
+  const seen = { acks: 0, lost: 0, welcomes: 0, frames: [] as SessionFrame[], lines };
+  client = createSessionClient({
+    dial,
+    hello: async () => hello,
+    heartbeat: () => ({ telemetry, problems: [] }),
+    onWelcome: () => (seen.welcomes += 1),
+    onAck: () => (seen.acks += 1),
+    onFrame: (frame) => seen.frames.push(frame),
+    onLost: () => (seen.lost += 1),
+    logger,
+    random: () => 0.5,
+    delays: {
+      retry: { firstMs: 5, maxMs: 20, factor: 2, jitter: 0 },
+      refused: { firstMs: 60_000, maxMs: 60_000, factor: 2, jitter: 0 },
+      welcomeMs: 300,
+    },
+  });
+  return { client, seen };
+}
+
+describe('session client', () => {
+  it('says hello, keeps the heartbeat up, and passes the rest on', async () => {
+    const hub = controller(friendly);
+    const { client, seen } = connect(hub.dial);
+    await vi.waitFor(() => expect(seen.acks).toBeGreaterThanOrEqual(3));
+    expect(hub.received[0]).toEqual(hello);
+    expect(client.trouble).toBeNull();
+    expect(client.welcome).toMatchObject({ controllerName: 'hub' });
+    const members = { type: 'members', members: [{ nodeId: workerId, name: 'beta' }] };
+    hub.say(members);
+    await vi.waitFor(() => expect(seen.frames).toEqual([members]));
+    expect(client.send({ type: 'goodbye', reason: 'x' })).toBe(true);
+    expect(hub.sessions).toHaveLength(1);
+  });
+
+  it('dials again at once when the session is lost', async () => {
+    const hub = controller(friendly);
+    const { seen } = connect(hub.dial);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    hub.sessions[0]?.close();
+    await vi.waitFor(() => expect(seen.welcomes).toBe(2));
+    expect(seen.lost).toBe(1);
+    expect(hub.received.filter((frame) => frame.type === 'hello')).toHaveLength(2);
+  });
+
+  it('drops a controller that no longer acknowledges', async () => {
+    const hub = controller((frame, peer) => {
+      if (frame.type === 'hello') peer.send(JSON.stringify(welcome));
+    });
+    const { seen } = connect(hub.dial);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(2), { timeout: 3_000 });
+    expect(seen.lost).toBe(1);
+    expect(seen.lines.join('\n')).toContain('has not answered');
+  });
+
+  it('drops a controller that never answers the hello', async () => {
+    const hub = controller(() => undefined);
+    const { client } = connect(hub.dial);
+    await vi.waitFor(() => expect(hub.sessions.length).toBe(2), { timeout: 3_000 });
+    expect(client.trouble).toMatchObject({ code: 'timeout' });
+    expect(client.send({ type: 'goodbye', reason: 'x' })).toBe(false);
+  });
+
+  it('keeps dialling while nobody answers, and logs the same reason once', async () => {
+    let dials = 0;
+    const { client, seen } = connect(async () => {
+      dials += 1;
+      throw new CoveyError('controller_unreachable', 'connection refused');
+    });
+    await vi.waitFor(() => expect(dials).toBeGreaterThan(3));
+    expect(client.trouble).toMatchObject({ code: 'controller_unreachable', message: 'connection refused' });
+    expect(seen.lines.filter((line) => line.includes('connection refused'))).toHaveLength(1);
+  });
+
+  it('shows a refusal in its own words and does not press', async () => {
+    const hub = controller((_frame, peer) => {
+      peer.send(
+        JSON.stringify({ type: 'refused', error: { code: 'node_removed', message: 'removed yesterday' } }),
+      );
+      peer.close();
+    });
+    const { client, seen } = connect(hub.dial);
+    await vi.waitFor(() =>
+      expect(client.trouble).toMatchObject({ code: 'node_removed', message: 'removed yesterday' }),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(hub.sessions).toHaveLength(1);
+    expect(seen.lost).toBe(0);
+  });
+
+  it.each([
+    ['{'],
+    ['{"type":"assignments","generation":-1,"engines":[],"keep":[]}'],
+    ['{"type":"nonsense"}'],
+  ])('ends a session that sends %s', async (text) => {
+    const hub = controller(friendly);
+    const { seen } = connect(hub.dial);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    hub.say(text);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(2));
+    expect(seen.frames).toEqual([]);
+  });
+
+  it('ignores what comes before the welcome and says goodbye at the end', async () => {
+    const hub = controller((frame, peer) => {
+      if (frame.type === 'hello') peer.send(JSON.stringify({ type: 'members', members: [] }));
+      friendly(frame, peer);
+    });
+    const { client, seen } = connect(hub.dial);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    expect(seen.frames).toEqual([]);
+    await client.close('switched off');
+    await vi.waitFor(() => expect(hub.received.at(-1)).toEqual({ type: 'goodbye', reason: 'switched off' }));
+    expect(hub.sessions).toHaveLength(1);
+  });
+});

@@ -1,0 +1,238 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { backoffMs, type BackoffPolicy } from '#shared/lib/backoff.ts';
+import type { Logger } from '#shared/lib/logger.ts';
+import { CoveyError, type ErrorBody, type ErrorCode } from '#shared/errors.ts';
+import {
+  controllerFrame,
+  type ControllerFrame,
+  type HelloFrame,
+  type WorkerFrame,
+} from '#shared/protocol/session.ts';
+import type { Telemetry } from '#shared/domain/node.ts';
+import type { PeerSession } from '../../src-main/nodejs/transport/transport.ts';
+
+type Welcome = Extract<ControllerFrame, { type: 'welcome' }>;
+/** Frames that the client does not handle itself. */
+export type SessionFrame = Exclude<ControllerFrame, { type: 'welcome' | 'refused' | 'ack' }>;
+
+export interface SessionClient {
+  /** Sends within a welcomed session; false when there is none. */
+  send(frame: WorkerFrame): boolean;
+  /** What stands between this worker and its controller; null while a session is welcomed. */
+  readonly trouble: ErrorBody | null;
+  readonly welcome: Welcome | null;
+  /** Says goodbye and dials no more. Resolves when the session has closed or after a second. */
+  close(reason: string): Promise<void>;
+}
+
+export interface SessionClientOptions {
+  readonly dial: (signal: AbortSignal) => Promise<PeerSession>;
+  /** Made anew for every session. */
+  readonly hello: () => Promise<HelloFrame>;
+  readonly heartbeat: () => { readonly telemetry: Telemetry; readonly problems: string[] };
+  readonly onWelcome: (welcome: Welcome) => void;
+  readonly onAck: () => void;
+  readonly onFrame: (frame: SessionFrame) => void;
+  /** Once per welcomed session. */
+  readonly onLost: () => void;
+  readonly logger: Logger;
+  /** A number in [0, 1), for jitter. */
+  readonly random: () => number;
+  readonly delays?: Partial<SessionDelays>;
+}
+
+export interface SessionDelays {
+  readonly retry: BackoffPolicy;
+  /** After a refusal that only a person can change. */
+  readonly refused: BackoffPolicy;
+  /** How long the controller may take to answer a hello. */
+  readonly welcomeMs: number;
+}
+
+const defaultDelays: SessionDelays = {
+  retry: { firstMs: 500, maxMs: 10_000, factor: 1.7, jitter: 0.5 },
+  refused: { firstMs: 30_000, maxMs: 120_000, factor: 2, jitter: 0.3 },
+  welcomeMs: 10_000,
+};
+
+/** Refusals that the same worker will get again until somebody does something. */
+const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'node_removed',
+  'not_a_member',
+  'not_the_controller',
+  'controller_key_mismatch',
+  'protocol_version_mismatch',
+  'session_replaced',
+]);
+
+/**
+ * Keeps one session to the controller: dials, says hello, sends heartbeats, and starts over when the session
+ * ends or falls silent. A lost connection is dialled again within seconds; a refusal is logged in its own words
+ * once and tried again slowly.
+ */
+export function createSessionClient(options: SessionClientOptions): SessionClient {
+  const { logger } = options;
+  const delays = { ...defaultDelays, ...options.delays };
+  const closing = new AbortController();
+  let active: { readonly session: PeerSession; readonly welcome: Welcome } | null = null;
+  let trouble: ErrorBody | null = { code: 'controller_unreachable', message: 'not connected yet' };
+  let lastLogged = '';
+
+  const note = (error: CoveyError): void => {
+    trouble = error.toBody();
+    // The same trouble every few seconds is said once.
+    if (lastLogged === error.message) return;
+    lastLogged = error.message;
+    logger.warn('no session with the controller', { code: error.code, reason: error.message });
+  };
+
+  const run = async (): Promise<void> => {
+    for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
+      let end: { readonly error: CoveyError; readonly welcomed: boolean };
+      try {
+        const hello = await options.hello();
+        const session = await options.dial(closing.signal);
+        end = await converse(session, hello);
+      } catch (error) {
+        end = { error: CoveyError.from(error), welcomed: false };
+      }
+      if (closing.signal.aborted) return;
+      note(end.error);
+      if (end.welcomed) attempt = 0;
+      const policy = lasting.has(end.error.code) ? delays.refused : delays.retry;
+      await delay(backoffMs(policy, attempt, options.random()), undefined, { signal: closing.signal }).catch(
+        () => undefined,
+      );
+    }
+  };
+
+  /** One session from hello to its end. */
+  const converse = (
+    session: PeerSession,
+    hello: HelloFrame,
+  ): Promise<{ error: CoveyError; welcomed: boolean }> =>
+    new Promise((resolve) => {
+      let welcomed = false;
+      let refusal: CoveyError | null = null;
+      let over = false;
+      let seq = 0;
+      let ackedAt = performance.now();
+      let beat: NodeJS.Timeout | null = null;
+      const unanswered = setTimeout(() => {
+        finish(
+          new CoveyError('timeout', `the controller did not answer within ${delays.welcomeMs / 1000} s`),
+        );
+      }, delays.welcomeMs);
+
+      const finish = (error: CoveyError): void => {
+        if (over) return;
+        over = true;
+        clearTimeout(unanswered);
+        if (beat) clearInterval(beat);
+        if (active?.session === session) active = null;
+        session.close();
+        if (welcomed) options.onLost();
+        resolve({ error, welcomed });
+      };
+
+      const heartbeat = (silenceMs: number): void => {
+        if (performance.now() - ackedAt > silenceMs) {
+          finish(
+            new CoveyError(
+              'timeout',
+              `the controller has not answered for ${Math.round(silenceMs / 1000)} s`,
+            ),
+          );
+          return;
+        }
+        seq += 1;
+        session.send(
+          JSON.stringify({ type: 'heartbeat', seq, ...options.heartbeat() } satisfies WorkerFrame),
+        );
+      };
+
+      const receive = (frame: ControllerFrame): void => {
+        switch (frame.type) {
+          case 'welcome': {
+            if (welcomed) return;
+            welcomed = true;
+            clearTimeout(unanswered);
+            active = { session, welcome: frame };
+            trouble = null;
+            lastLogged = '';
+            ackedAt = performance.now();
+            beat = setInterval(() => heartbeat(frame.silenceMs), frame.heartbeatMs);
+            logger.info('connected to the controller', {
+              controller: frame.controllerName,
+              name: frame.name,
+            });
+            options.onWelcome(frame);
+            return;
+          }
+          case 'refused':
+            refusal = CoveyError.fromBody(frame.error);
+            finish(refusal);
+            return;
+          case 'ack':
+            ackedAt = performance.now();
+            options.onAck();
+            return;
+          case 'assignments':
+          case 'members':
+          case 'request':
+          case 'cancel':
+            if (welcomed) options.onFrame(frame);
+            return;
+        }
+      };
+
+      session.onMessage((text) => {
+        if (over) return;
+        const frame = parseFrame(text);
+        if (frame) receive(frame);
+        else
+          finish(
+            new CoveyError(
+              'invalid_request',
+              'the controller sent a frame that this worker does not understand',
+            ),
+          );
+      });
+      session.onClose((reason) => {
+        finish(
+          refusal ?? reason ?? new CoveyError('controller_unreachable', 'the controller closed the session'),
+        );
+      });
+      session.send(JSON.stringify(hello));
+    });
+
+  const running = run();
+
+  return {
+    send(frame) {
+      if (!active) return false;
+      active.session.send(JSON.stringify(frame));
+      return true;
+    },
+    get trouble() {
+      return trouble;
+    },
+    get welcome() {
+      return active?.welcome ?? null;
+    },
+    async close(reason) {
+      active?.session.send(JSON.stringify({ type: 'goodbye', reason } satisfies WorkerFrame));
+      closing.abort();
+      active?.session.close();
+      await Promise.race([running, delay(1_000, undefined, { ref: false })]);
+    },
+  };
+}
+
+function parseFrame(text: string): ControllerFrame | null {
+  try {
+    return controllerFrame.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,199 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { timings } from '#shared/config.ts';
+import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { Address } from '#shared/domain/node.ts';
+import type { ErrorBody } from '#shared/errors.ts';
+import type { Clock } from '#shared/lib/clock.ts';
+import type { BootId, NodeId } from '#shared/lib/ids.ts';
+import type { Logger } from '#shared/lib/logger.ts';
+import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
+import type { ProcessHost } from '../src-main/nodejs/process-host/process-host.ts';
+import type { PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
+import { sweepEngines } from './journal/sweep.ts';
+import { createMachineProbe } from './probe/machine-probe.ts';
+import { createAgentRuntime } from './runtime/agent-runtime.ts';
+import { createLogForwarder } from './runtime/log-forwarder.ts';
+import { createRequestServer, type RequestHandlers, type RequestServer } from './runtime/requests.ts';
+import { createSessionClient, type SessionFrame } from './runtime/session-client.ts';
+import { throttled } from './runtime/throttle.ts';
+import type { WorkerEngine } from './worker-engine.ts';
+
+export interface WorkerOptions {
+  /** Exists, mode 0700; this worker writes `journal/` in it. */
+  readonly dataDirectory: string;
+  readonly name: string;
+  /** Of the program, for people. */
+  readonly version: string;
+  readonly engine: WorkerEngine;
+  readonly processHost: ProcessHost;
+  /** Owned by the caller, who closes it after the worker. */
+  readonly transport: Transport;
+  readonly controller: ControllerLink;
+  readonly models: RequestHandlers;
+  readonly logger: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * The way to the controller. `remote`: dialled over the cluster port by its pinned key; the members it names are
+ * then the only keys that our own port knows. `local`: it lives in this process and manages the port itself.
+ */
+export type ControllerLink =
+  | { readonly kind: 'remote'; readonly nodeId: NodeId; readonly addresses: readonly Address[] }
+  | { readonly kind: 'local'; readonly nodeId: NodeId; readonly connect: () => PeerSession };
+
+export interface WorkerStatus {
+  readonly connected: boolean;
+  readonly controllerName: string | null;
+  /** Why there is no session. */
+  readonly trouble: ErrorBody | null;
+  readonly engines: readonly EngineObservation[];
+}
+
+export interface Worker {
+  status(): WorkerStatus;
+  /** Says goodbye, ends every engine, and resolves when they are gone (about 8 s at most). */
+  close(): Promise<void>;
+}
+
+const reportEveryMs = 250;
+const logEveryMs = 1_000;
+/** Waiting this long for a link to explain a leader's death beats blaming the leader. */
+const evidenceMs = 1_000;
+
+/**
+ * The worker role: ends what an earlier run left behind, then keeps a session to the controller and runs what it
+ * assigns. Resolves when it has begun; whether a session comes about shows in `status`.
+ */
+export async function createWorker(options: WorkerOptions): Promise<Worker> {
+  const { controller, transport, clock } = options;
+  const journalDirectory = join(options.dataDirectory, 'journal');
+  const forwarder = createLogForwarder(options.logger, () => clock.now());
+  const { logger } = forwarder;
+  await sweepEngines(journalDirectory, logger);
+
+  const bootId = randomBytes(16).toString('hex') as BootId;
+  const probe = createMachineProbe({
+    dataDirectory: options.dataDirectory,
+    engine: options.engine,
+    transport,
+  });
+  const setMembers = (members: readonly { readonly nodeId: NodeId; readonly name: string }[]): void => {
+    if (controller.kind === 'local') return;
+    transport.setMembers([
+      { nodeId: controller.nodeId, role: 'controller', name: 'controller' },
+      ...members.map(({ nodeId, name }) => ({ nodeId, role: 'worker' as const, name })),
+    ]);
+  };
+  setMembers([]);
+
+  let requests: RequestServer | null = null;
+  const report = throttled(() => {
+    session.send({ type: 'observed', generation: agent.generation, engines: agent.observed() });
+  }, reportEveryMs);
+  const agent = createAgentRuntime({
+    config: {
+      controllerId: controller.nodeId,
+      physicalCores: probe.cores.physical,
+      stopGraceMs: timings.stopGraceMs,
+      canaryMs: timings.canaryMs,
+      evidenceMs,
+    },
+    journalDirectory,
+    engine: options.engine,
+    processHost: options.processHost,
+    transport,
+    logger,
+    clock,
+    onReport: () => report.call(),
+  });
+
+  const receive = (frame: SessionFrame): void => {
+    switch (frame.type) {
+      case 'assignments':
+        agent.dispatch(frame);
+        return;
+      case 'members':
+        setMembers(frame.members);
+        return;
+      case 'request':
+        requests?.handle(frame);
+        return;
+      case 'cancel':
+        requests?.cancel(frame.id);
+        return;
+    }
+  };
+
+  const session = createSessionClient({
+    dial: async (signal) =>
+      controller.kind === 'local'
+        ? controller.connect()
+        : transport.dialSession({
+            addresses: controller.addresses,
+            expectedNodeId: controller.nodeId,
+            timeoutMs: timings.connectMs,
+            signal,
+          }),
+    hello: async () => {
+      const machine = await probe.look();
+      const { engine } = options;
+      return {
+        type: 'hello',
+        protocol: PROTOCOL_VERSION,
+        bootId,
+        name: options.name,
+        version: options.version,
+        engine:
+          engine.directory === null
+            ? { buildId: null, reason: engine.reason.slice(0, 1024) }
+            : { buildId: engine.buildId, rpcProtocol: engine.rpcProtocol },
+        ...machine,
+        telemetry: probe.sample(),
+        engines: agent.observed(),
+      };
+    },
+    heartbeat: () => {
+      const moved = probe.moved();
+      if (moved) session.send({ type: 'hardware', ...moved });
+      return { telemetry: probe.sample(), problems: probe.problems() };
+    },
+    onWelcome: (welcome) => {
+      requests = createRequestServer(options.models, (frame) => void session.send(frame));
+      agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
+    },
+    onAck: () => agent.dispatch({ type: 'ack' }),
+    onFrame: receive,
+    onLost: () => {
+      requests?.abortAll();
+      requests = null;
+      agent.dispatch({ type: 'session_lost' });
+    },
+    logger,
+    random: Math.random,
+  });
+
+  const logTimer = setInterval(() => {
+    if (!session.welcome) return;
+    const frame = forwarder.take();
+    if (frame) session.send(frame);
+  }, logEveryMs);
+
+  let closing: Promise<void> | null = null;
+  const close = async (): Promise<void> => {
+    logger.info('the worker ends');
+    clearInterval(logTimer);
+    await Promise.all([session.close('the worker was stopped'), agent.close()]);
+    report.cancel();
+  };
+  return {
+    status: () => ({
+      connected: session.welcome !== null,
+      controllerName: session.welcome?.controllerName ?? null,
+      trouble: session.trouble,
+      engines: agent.observed(),
+    }),
+    close: () => (closing ??= close()),
+  };
+}
