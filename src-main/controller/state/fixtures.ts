@@ -4,7 +4,7 @@ import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
 import type { ControllerEvent } from './events.ts';
-import type { DeploymentRecord, NodeFacts } from './state.ts';
+import type { DeploymentRecord, NodeFacts, Replica } from './state.ts';
 
 /** Values for tests of the controller's pure parts. */
 export const GiB = 2 ** 30;
@@ -163,5 +163,34 @@ export function observation(
     links: [],
     startedAt: 0,
     ...overrides,
+  };
+}
+
+/** A replica led by node a with one stage on node b, as placed at `at`. */
+export function replica(epoch = 1, at = 0): Replica {
+  return {
+    epoch,
+    plan: {
+      contextPerRequest: 2048,
+      parallel: 2,
+      layersTotal: 6,
+      leader: { nodeId: nodeId('a'), localLayers: 3, cpuLayers: 3, estimatedBytes: 5 },
+      stages: [{ nodeId: nodeId('b'), device: 'CPU', layers: 3, weightBytes: 4, estimatedBytes: 6 }],
+      engine: { gpuLayers: 3, localDevices: [], tensorSplit: [3] },
+    },
+    leader: { nodeId: nodeId('a'), engineId: engineId(deploymentId, epoch, 0), bootId: bootId('a') },
+    stages: [
+      {
+        nodeId: nodeId('b'),
+        engineId: engineId(deploymentId, epoch, 1),
+        bootId: bootId('b'),
+        device: 'CPU',
+        layers: 3,
+        estimatedBytes: 6,
+      },
+    ],
+    placedAt: at,
+    leaderAssignedAt: null,
+    readyAt: null,
   };
 }

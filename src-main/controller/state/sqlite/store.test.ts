@@ -4,9 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { apply } from '../apply.ts';
 import type { ControllerEvent } from '../events.ts';
-import { bootId, connected, deployment, deploymentId, facts, joined, nodeId } from '../fixtures.ts';
-import { emptyState, type ControllerState, type Replica } from '../state.ts';
-import { engineId } from '#shared/lib/ids.ts';
+import { connected, deployment, deploymentId, facts, joined, nodeId, replica } from '../fixtures.ts';
+import { emptyState, type ControllerState } from '../state.ts';
 import { migrations, openDatabase } from './database.ts';
 import { createStore } from './store.ts';
 
@@ -22,32 +21,6 @@ function after(...events: ControllerEvent[]): ControllerState {
   return events.reduce(apply, emptyState(0));
 }
 
-const replica: Replica = {
-  epoch: 1,
-  plan: {
-    contextPerRequest: 2048,
-    parallel: 2,
-    layersTotal: 6,
-    leader: { nodeId: nodeId('a'), localLayers: 3, cpuLayers: 3, estimatedBytes: 5 },
-    stages: [{ nodeId: nodeId('b'), device: 'CPU', layers: 3, weightBytes: 4, estimatedBytes: 6 }],
-    engine: { gpuLayers: 3, localDevices: [], tensorSplit: [3] },
-  },
-  leader: { nodeId: nodeId('a'), engineId: engineId(deploymentId, 1, 0), bootId: bootId('a') },
-  stages: [
-    {
-      nodeId: nodeId('b'),
-      engineId: engineId(deploymentId, 1, 1),
-      bootId: bootId('b'),
-      device: 'CPU',
-      layers: 3,
-      estimatedBytes: 6,
-    },
-  ],
-  placedAt: 3,
-  leaderAssignedAt: null,
-  readyAt: null,
-};
-
 describe('controller store', () => {
   test('nodes, deployments and replicas come back as they were written', () => {
     const store = createStore(openDatabase(path));
@@ -62,7 +35,7 @@ describe('controller store', () => {
         drain: { startedAt: 8, deadlineAt: 9, completedAt: null },
       },
       { type: 'deployment-created', at: 9, deployment: deployment() },
-      { type: 'replica-placed', at: 10, deploymentId, replica },
+      { type: 'replica-placed', at: 10, deploymentId, replica: replica(1, 3) },
       { type: 'leader-assigned', at: 11, deploymentId, epoch: 1 },
     );
     store.save(emptyState(0), state, []);
