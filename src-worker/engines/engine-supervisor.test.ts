@@ -4,55 +4,18 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { EngineHostInit } from '#shared/host/engine-host.ts';
 import type { DeploymentId, EngineId } from '#shared/lib/ids.ts';
-import type { HostProcess, ProcessHost } from '../../src-main/nodejs/process-host/process-host.ts';
+import type { ProcessHost } from '../../src-main/nodejs/process-host/process-host.ts';
 import { collectingLogger } from '../runtime/fixtures.ts';
+import { playedProcessHost, type PlayedHost } from './fixtures.ts';
 import { createEngineSupervisor, type EngineSupervisor, type SupervisedEvent } from './engine-supervisor.ts';
 
 const engineId = 'd-00000001.1.1' as EngineId;
 let journalDirectory: string;
 let supervisor: EngineSupervisor;
 let events: SupervisedEvent[];
-let children: FakeChild[];
+let children: PlayedHost[];
+let processHost: ProcessHost;
 let lines: string[];
-
-interface FakeChild {
-  readonly sent: unknown[];
-  readonly killed: boolean;
-  say(message: unknown): void;
-  exit(detail: string): void;
-}
-
-/** A process host whose children do what the test says, and die when killed. */
-const processHost: ProcessHost = {
-  fork() {
-    const messages: ((message: unknown) => void)[] = [];
-    const exits: Parameters<HostProcess['onExit']>[0][] = [];
-    const sent: unknown[] = [];
-    let gone = false;
-    const exit = (detail: string): void => {
-      if (gone) return;
-      gone = true;
-      for (const listener of exits) listener({ code: null, signal: null, detail });
-    };
-    const child = {
-      sent,
-      killed: false,
-      say: (message: unknown) => messages.forEach((listener) => listener(message)),
-      exit,
-    };
-    children.push(child);
-    return {
-      pid: 1,
-      send: (message) => sent.push(message),
-      onMessage: (listener) => messages.push(listener),
-      onExit: (listener) => exits.push(listener),
-      kill: () => {
-        child.killed = true;
-        exit('killed by SIGKILL');
-      },
-    };
-  },
-};
 
 const init = (): EngineHostInit => ({
   type: 'init',
@@ -67,7 +30,9 @@ const init = (): EngineHostInit => ({
 beforeEach(() => {
   journalDirectory = mkdtempSync(join(tmpdir(), 'covey-supervisor-'));
   events = [];
-  children = [];
+  const played = playedProcessHost();
+  processHost = played.processHost;
+  children = played.hosts;
   const collected = collectingLogger();
   lines = collected.lines;
   supervisor = createEngineSupervisor({
@@ -83,7 +48,7 @@ afterEach(async () => {
   rmSync(journalDirectory, { recursive: true, force: true });
 });
 
-const child = (): FakeChild => children[0] as FakeChild;
+const child = (): PlayedHost => children[0] as PlayedHost;
 
 describe('engine supervisor', () => {
   it('starts a host once, passes its messages on, and keeps its chatter to the log', () => {
@@ -143,7 +108,7 @@ describe('engine supervisor', () => {
     expect(child().killed).toBe(true);
 
     supervisor.start(init());
-    const hanging = children[1] as FakeChild;
+    const hanging = children[1] as PlayedHost;
     await vi.advanceTimersByTimeAsync(20_000);
     hanging.say({ type: 'beat', pid: 1, rssBytes: 1, cpuMs: 1, suspended: false, busySlots: null });
     await vi.advanceTimersByTimeAsync(20_000);

@@ -1,7 +1,8 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
+import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EngineId } from '#shared/lib/ids.ts';
-import { identifyProcess } from './process-table.ts';
+import { processStartTime } from '../../src-main/nodejs/process-start-time.ts';
 
 /**
  * One small file per native program that runs: `<journal>/engines/<engine id>.json` with pid, start time and
@@ -12,14 +13,20 @@ export function engineRecordsDirectory(journalDirectory: string): string {
   return join(journalDirectory, 'engines');
 }
 
-/** Records a program that was just started. One whose identity the system does not tell is not recorded. */
-export function recordEngine(journalDirectory: string, engineId: EngineId, pid: number): void {
-  const identity = identifyProcess(pid);
-  if (!identity) return;
-  mkdirSync(engineRecordsDirectory(journalDirectory), { recursive: true, mode: 0o700 });
-  writeFileSync(recordPath(journalDirectory, engineId), JSON.stringify({ pid, ...identity }), {
-    mode: 0o600,
-  });
+/**
+ * Records a program that was just started. One whose start time the system does not tell is not recorded.
+ * @param executable what it is or is about to become: the launcher may not have given way to it yet
+ */
+export async function recordEngine(
+  journalDirectory: string,
+  engineId: EngineId,
+  program: { readonly pid: number; readonly executable: string },
+): Promise<void> {
+  const startedAt = await processStartTime(program.pid);
+  if (startedAt === null) return;
+  const record = { pid: program.pid, startedAt, executable: await realpath(program.executable) };
+  await mkdir(engineRecordsDirectory(journalDirectory), { recursive: true, mode: 0o700 });
+  await writeFile(recordPath(journalDirectory, engineId), JSON.stringify(record), { mode: 0o600 });
 }
 
 export function forgetEngine(journalDirectory: string, engineId: EngineId): void {

@@ -7,7 +7,7 @@ import type { EngineId } from '#shared/lib/ids.ts';
 import { collectingLogger } from '../runtime/fixtures.ts';
 import { openCanaryRecords } from './canary-records.ts';
 import { forgetEngine, recordEngine, recordPath } from './engine-record.ts';
-import { identifyProcess } from './process-table.ts';
+import { identifyProcess } from './process-identity.ts';
 import { sweepEngines } from './sweep.ts';
 
 const engineId = 'd-00000001.1.0' as EngineId;
@@ -39,7 +39,7 @@ const gone = (child: ChildProcess): Promise<void> =>
 describe.runIf(process.platform === 'linux')('the journal of engines', () => {
   it('ends what outlived its run, and forgets it', async () => {
     const child = await sleeper();
-    recordEngine(journal, engineId, child.pid);
+    await recordEngine(journal, engineId, { pid: child.pid, executable: process.execPath });
     expect(statSync(recordPath(journal, engineId)).mode & 0o777).toBe(0o600);
     const ended = gone(child);
     const { logger, lines } = collectingLogger();
@@ -55,11 +55,11 @@ describe.runIf(process.platform === 'linux')('the journal of engines', () => {
     ['of another program', { executable: '/usr/bin/other' }],
   ])('leaves a process alone that has the number but was %s', async (_case, change) => {
     const child = await sleeper();
-    recordEngine(journal, engineId, child.pid);
+    await recordEngine(journal, engineId, { pid: child.pid, executable: process.execPath });
     const path = recordPath(journal, engineId);
     writeFileSync(path, JSON.stringify({ ...(JSON.parse(readFileSync(path, 'utf8')) as object), ...change }));
     await sweepEngines(journal, collectingLogger().logger);
-    expect(identifyProcess(child.pid)).not.toBeNull();
+    expect(await identifyProcess(child.pid)).not.toBeNull();
     expect(existsSync(path)).toBe(false);
   });
 
@@ -76,9 +76,9 @@ describe.runIf(process.platform === 'linux')('the journal of engines', () => {
     forgetEngine(journal, engineId);
   });
 
-  it('does not take a process that has ended but was not waited for as running', () => {
-    expect(identifyProcess(process.pid)).toMatchObject({ executable: process.execPath });
-    expect(identifyProcess(2 ** 22 + 1)).toBeNull();
+  it('knows who runs and who does not', async () => {
+    expect(await identifyProcess(process.pid)).toMatchObject({ executable: process.execPath });
+    expect(await identifyProcess(2 ** 22 + 1)).toBeNull();
   });
 });
 

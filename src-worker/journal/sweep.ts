@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { EngineId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { engineRecordsDirectory, forgetEngine, recordPath } from './engine-record.ts';
-import { identifyProcess } from './process-table.ts';
+import { identifyProcess } from './process-identity.ts';
 
 const recordSchema = z.object({
   pid: z.number().int().positive(),
@@ -34,11 +34,11 @@ export async function sweepEngine(
   logger: Logger,
 ): Promise<void> {
   const record = readRecord(recordPath(journalDirectory, engineId));
-  if (record && isOurs(record)) {
+  if (record && (await isOurs(record))) {
     logger.warn('ending an engine that outlived its host', { engine: engineId, pid: record.pid });
     killGroup(record.pid);
     const deadline = performance.now() + waitMs;
-    while (isOurs(record)) {
+    while (await isOurs(record)) {
       if (performance.now() > deadline) {
         logger.error('an engine does not end', { engine: engineId, pid: record.pid });
         break;
@@ -67,8 +67,8 @@ function readRecord(path: string): EngineRecord | null {
   }
 }
 
-function isOurs(record: EngineRecord): boolean {
-  const running = identifyProcess(record.pid);
+async function isOurs(record: EngineRecord): Promise<boolean> {
+  const running = await identifyProcess(record.pid);
   return (
     running !== null && running.startedAt === record.startedAt && running.executable === record.executable
   );

@@ -43,12 +43,16 @@ export async function startNative(options: {
   readonly environment: Readonly<Record<string, string>>;
   readonly workingDirectory: string;
 }): Promise<NativeProcess> {
-  const child = spawn(options.launcher, [options.executable, ...options.args], {
-    cwd: options.workingDirectory,
-    env: { ...options.environment },
-    stdio: ['pipe', 'pipe', 'pipe'],
-    windowsHide: true,
-  });
+  const child = spawn(
+    options.launcher,
+    ['--parent', String(process.pid), '--', options.executable, ...options.args],
+    {
+      cwd: options.workingDirectory,
+      env: { ...options.environment },
+      stdio: ['pipe', 'pipe', 'pipe'],
+      windowsHide: true,
+    },
+  );
   const listeners: ((line: string) => void)[] = [];
   for (const stream of [child.stdout, child.stderr]) {
     const splitter = createLineSplitter((line) => listeners.forEach((listener) => listener(line)));

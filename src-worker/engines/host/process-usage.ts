@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { readProcStat } from '../../journal/process-table.ts';
 
 export interface ProcessUsage {
   readonly rssBytes: number | null;
@@ -23,12 +22,15 @@ export async function processUsage(pid: number): Promise<ProcessUsage> {
 
 function usageOnLinux(pid: number): ProcessUsage {
   try {
-    const stat = readProcStat(pid);
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    // proc_pid_stat(5). The name in parentheses may itself hold spaces and parentheses; count after the last one.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, utime, stime] = [fields[0], Number(fields[11]), Number(fields[12])];
     const rss = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'));
     return {
       rssBytes: rss ? Number(rss[1]) * 1024 : null,
-      cpuMs: stat.cpuTicks * msPerTick,
-      suspended: stat.state === 'T' || stat.state === 't',
+      cpuMs: (utime + stime) * msPerTick,
+      suspended: state === 'T' || state === 't',
     };
   } catch {
     return unknown;

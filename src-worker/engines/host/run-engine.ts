@@ -33,16 +33,17 @@ export function runEngine(init: EngineHostInit, emit: (event: EngineHostEvent) =
     emit,
     log: (level, message) => emit({ type: 'log', level, message: message.slice(0, 4096) }),
     async start(name, args, environment) {
+      const executable = join(init.engineDirectory, `${name}${executableSuffix}`);
       const started = await startNative({
         launcher: join(init.engineDirectory, `covey-launch${executableSuffix}`),
-        executable: join(init.engineDirectory, `${name}${executableSuffix}`),
+        executable,
         args,
         environment,
         workingDirectory: init.engineDirectory,
       });
       current = started;
-      recordEngine(init.journalDirectory, init.engineId, started.pid);
       if (stopping.signal.aborted) started.kill();
+      await recordEngine(init.journalDirectory, init.engineId, { pid: started.pid, executable });
       return started;
     },
     cpuMs: () => usage?.cpuMs ?? null,
