@@ -1,0 +1,91 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { apiRoutes, type ApiRoute } from '../../src-main/shared/api/schema.ts';
+import { CoveyError } from '../../src-main/shared/errors.ts';
+
+export interface ScriptedRequest {
+  readonly route: ApiRoute;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: unknown;
+}
+
+/** Returns the answer, throws a CoveyError for a refusal, or answers by itself through `response`. */
+export type RouteScript = (request: ScriptedRequest, response: ServerResponse) => unknown;
+
+export interface ScriptedApi {
+  readonly url: string;
+  /** In the order they came. */
+  readonly requests: readonly ScriptedRequest[];
+  close(): Promise<void>;
+}
+
+/**
+ * An HTTP server that speaks the contract of `/api` with scripted answers. Bodies and answers are checked
+ * against the contract, so a script cannot drift from it. A route without a script answers 404.
+ */
+export async function startScriptedApi(
+  scripts: Partial<Record<ApiRoute, RouteScript>>,
+): Promise<ScriptedApi> {
+  const requests: ScriptedRequest[] = [];
+  const server = createServer((request, response) => {
+    void answer(request, response).catch((error: unknown) => {
+      const covey = CoveyError.from(error);
+      respond(response, covey.status, { error: covey.toBody() });
+    });
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://localhost');
+    const found = matchRoute(request.method ?? 'GET', url.pathname);
+    const chunks: Buffer[] = [];
+    for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
+    const text = Buffer.concat(chunks).toString('utf8');
+    const script = found && scripts[found.route];
+    if (!found || !script) throw new CoveyError('route_not_found', `There is no ${url.pathname}.`);
+    const route = apiRoutes[found.route];
+    const scripted: ScriptedRequest = {
+      ...found,
+      query: Object.fromEntries(url.searchParams),
+      headers: request.headers,
+      body: 'body' in route ? route.body.parse(JSON.parse(text)) : undefined,
+    };
+    requests.push(scripted);
+    const value = await script(scripted, response);
+    if (value !== undefined) respond(response, 200, route.response.parse(value));
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+function respond(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+function matchRoute(
+  method: string,
+  pathname: string,
+): { route: ApiRoute; params: Record<string, string> } | null {
+  const segments = pathname.split('/');
+  for (const [route, { method: wanted, path }] of Object.entries(apiRoutes)) {
+    const pattern = path.split('/');
+    if (wanted !== method || pattern.length !== segments.length) continue;
+    if (!pattern.every((part, index) => part.startsWith(':') || part === segments[index])) continue;
+    const params = Object.fromEntries(
+      pattern.flatMap((part, index) =>
+        part.startsWith(':') ? [[part.slice(1), decodeURIComponent(segments[index] ?? '')]] : [],
+      ),
+    );
+    return { route: route as ApiRoute, params };
+  }
+  return null;
+}

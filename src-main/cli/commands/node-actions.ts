@@ -1,0 +1,64 @@
+import type { CommandContext } from '../context.ts';
+import { Exit, UsageError, exitCodes } from '../failure.ts';
+import { duration, printable } from '../text.ts';
+
+export async function drainNode(
+  { api, io, json }: CommandContext,
+  ref: string,
+  deadlineS: number | undefined,
+): Promise<void> {
+  const body = deadlineS === undefined ? {} : { deadlineMs: Math.round(deadlineS * 1_000) };
+  const node = await api.call('drain', { params: { node: ref }, body });
+  if (json) return io.out(`${JSON.stringify(node)}\n`);
+  const leftMs = Math.max(0, (node.drain?.deadlineAt ?? 0) - io.now());
+  const name = printable(node.name);
+  io.out(
+    node.drain?.completedAt != null
+      ? `${name} is drained: nothing runs there. Undo with "covey resume ${name}".\n`
+      : `${name} gets no new work; what runs there may finish within ${duration(leftMs)}.\n` +
+          `Watch it with "covey nodes", undo it with "covey resume ${name}".\n`,
+  );
+}
+
+export async function resumeNode({ api, io, json }: CommandContext, ref: string): Promise<void> {
+  const node = await api.call('resume', { params: { node: ref } });
+  if (json) return io.out(`${JSON.stringify(node)}\n`);
+  io.out(
+    node.eligible
+      ? `${printable(node.name)} takes work again.\n`
+      : `${printable(node.name)} is no longer held back, but gets no work: ${printable(node.ineligibleReasons.join('; '))}.\n`,
+  );
+}
+
+/** Removing cannot be undone (the machine must be invited again), so it asks once. */
+export async function removeNode(
+  { api, io, json }: CommandContext,
+  ref: string,
+  yes: boolean,
+): Promise<void> {
+  const node = await api.call('node', { params: { node: ref } });
+  const name = printable(node.name);
+  if (!yes) {
+    const answer = await io.ask(
+      `Remove ${name} (${node.id.slice(0, 12)})? It must be invited again to come back. [y/N] `,
+    );
+    if (answer === null) throw new UsageError('Removing a machine must be confirmed.', 'Add --yes.');
+    if (!/^y(es)?$/i.test(answer.trim())) {
+      io.err('Nothing was changed.\n');
+      throw new Exit(exitCodes.failed);
+    }
+  }
+  const answer = await api.call('removeNode', { params: { node: node.id } });
+  io.out(json ? `${JSON.stringify(answer)}\n` : `${name} is removed: its key is no longer accepted.\n`);
+}
+
+export async function invite({ api, io, json }: CommandContext): Promise<void> {
+  const invitation = await api.call('invite');
+  if (json) return io.out(`${JSON.stringify(invitation)}\n`);
+  // Only the string on stdout: `covey invite | ssh attic covey worker --join -` works.
+  io.out(`${invitation.joinString}\n`);
+  io.err(
+    `Run on the other machine:  covey worker --join -   and paste the line above there.\n` +
+      `It works once, for ${duration(invitation.expiresAt - io.now())}.\n`,
+  );
+}

@@ -1,0 +1,66 @@
+import type { ApiEvent, LogLine } from '#shared/api/schema.ts';
+import type { CommandContext } from '../context.ts';
+import { printable } from '../text.ts';
+
+/** Kept events come at once when the stream opens; a pause of this length is their end. */
+const quietMs = 500;
+
+export async function showEvents(context: CommandContext, follow: boolean): Promise<void> {
+  const { api, io } = context;
+  const stop = new AbortController();
+  const removeListener = io.onInterrupt(() => stop.abort());
+  let quiet: NodeJS.Timeout | undefined;
+  const armQuiet = (): void => {
+    if (follow) return;
+    clearTimeout(quiet);
+    quiet = setTimeout(() => stop.abort(), quietMs);
+  };
+  try {
+    armQuiet();
+    for await (const event of api.events({ afterId: 0, signal: stop.signal })) {
+      armQuiet();
+      printEvent(context, event);
+    }
+  } finally {
+    clearTimeout(quiet);
+    removeListener();
+  }
+}
+
+function printEvent({ io, json, style }: CommandContext, event: ApiEvent): void {
+  if (json) return io.out(`${JSON.stringify(event)}\n`);
+  if (event.kind === 'load-progress') return;
+  const paint = { info: (text: string) => text, warn: style.warn, error: style.bad }[event.level];
+  io.out(`${style.dim(clockTime(event.at))}  ${paint(printable(event.message))}\n`);
+}
+
+export async function showLogs(
+  context: CommandContext,
+  node: string | undefined,
+  lines: number,
+): Promise<void> {
+  const query = { limit: String(lines), ...(node === undefined ? {} : { node }) };
+  const answer = await context.api.call('logs', { query });
+  if (context.json) return context.io.out(`${JSON.stringify(answer)}\n`);
+  for (const line of answer.lines) printLogLine(context, line);
+  if (answer.lines.length === 0)
+    context.io.err('No machine has logged anything since the controller started.\n');
+}
+
+function printLogLine({ io, style }: CommandContext, line: LogLine): void {
+  const paint = { debug: style.dim, info: (text: string) => text, warn: style.warn, error: style.bad }[
+    line.level
+  ];
+  const origin = `${printable(line.nodeName)} ${printable(line.source)}`;
+  io.out(
+    `${style.dim(clockTime(line.at))}  ${paint(line.level.padEnd(5))}  ${origin}: ${printable(line.message)}\n`,
+  );
+}
+
+/** Local time to the second, sortable. */
+function clockTime(at: number): string {
+  const date = new Date(at);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+  return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}

@@ -1,0 +1,72 @@
+import { defaults } from '#shared/config.ts';
+import type { ApiClient } from './api-client.ts';
+import { UsageError } from './failure.ts';
+import type { CliIo } from './io.ts';
+
+/** What every command gets. */
+export interface CommandContext {
+  readonly io: CliIo;
+  readonly api: ApiClient;
+  /** stdout carries one JSON value and nothing else. */
+  readonly json: boolean;
+  readonly width: number;
+  readonly style: Style;
+}
+
+type Paint = (text: string) => string;
+
+export interface Style {
+  readonly good: Paint;
+  readonly warn: Paint;
+  readonly bad: Paint;
+  readonly dim: Paint;
+}
+
+/** Colour only for people on a terminal who have not said no to it (no-color.org). */
+export function createStyle(io: CliIo): Style {
+  const on = io.outIsTty && !io.env['NO_COLOR'] && io.env['TERM'] !== 'dumb';
+  const paint =
+    (code: number): Paint =>
+    (text) =>
+      on ? `\u001b[${code}m${text}\u001b[0m` : text;
+  return { good: paint(32), warn: paint(33), bad: paint(31), dim: paint(2) };
+}
+
+/** Tables fit 80 columns, and use more where the terminal has more. */
+export function outputWidth(io: CliIo): number {
+  return io.outIsTty ? Math.max(40, io.columns) : 80;
+}
+
+/**
+ * `HOST:PORT`, `HOST`, `PORT` or `http://HOST:PORT` as the base URL of an API; the default is this machine's.
+ * @throws UsageError naming where the text came from
+ */
+export function apiBaseUrl(flag: string | undefined, env: CliIo['env']): string {
+  const [text, origin] =
+    flag !== undefined ? [flag, '--api'] : env['COVEY_API'] ? [env['COVEY_API'], 'COVEY_API'] : [null, ''];
+  if (text === null) return `http://${defaults.apiHost}:${defaults.apiPort}`;
+  const refuse = (): UsageError =>
+    new UsageError(
+      `${origin} must be HOST:PORT or http://HOST:PORT, got "${text}".`,
+      `Example: ${origin}${origin === '--api' ? ' ' : '='}127.0.0.1:${defaults.apiPort}`,
+    );
+  const address = /^\d{1,5}$/.test(text) ? `${defaults.apiHost}:${text}` : text;
+  if (/^[a-z]+:\/\//i.test(address) && !/^http:\/\//i.test(address)) throw refuse();
+  let url: URL;
+  try {
+    url = new URL(/^http:\/\//i.test(address) ? address : `http://${address}`);
+  } catch {
+    throw refuse();
+  }
+  if (
+    url.hostname === '' ||
+    url.username !== '' ||
+    url.pathname !== '/' ||
+    url.search !== '' ||
+    url.hash !== ''
+  ) {
+    throw refuse();
+  }
+  const hasPort = /:\d+\/?$/.test(address);
+  return `http://${url.hostname}:${hasPort ? url.port || '80' : defaults.apiPort}`;
+}

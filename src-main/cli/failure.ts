@@ -1,0 +1,64 @@
+import { CoveyError, type ErrorBody } from '#shared/errors.ts';
+import { bytes, printable } from './text.ts';
+
+/** What the shell sees. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, unreachable: 3, interrupted: 130 } as const;
+
+/** Wrong words on the command line: nothing was asked of anyone. */
+export class UsageError extends Error {
+  readonly hint: string;
+
+  constructor(message: string, hint = '') {
+    super(message);
+    this.name = 'UsageError';
+    this.hint = hint;
+  }
+}
+
+/** A command that ends with this code after it has said why. */
+export class Exit extends Error {
+  readonly code: number;
+
+  constructor(code: number) {
+    super(`exit ${code}`);
+    this.name = 'Exit';
+    this.code = code;
+  }
+}
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof Exit) return error.code;
+  if (error instanceof UsageError) return exitCodes.usage;
+  if (error instanceof CoveyError && error.code === 'controller_unreachable') return exitCodes.unreachable;
+  return exitCodes.failed;
+}
+
+/** The sentence, then the causes as a list. */
+export function describeError(error: ErrorBody): string {
+  const reasons = (error.reasons ?? []).map((reason) => {
+    const sizes =
+      reason.neededBytes === undefined || reason.availableBytes === undefined
+        ? ''
+        : ` (needs ${bytes(reason.neededBytes)}, has ${bytes(reason.availableBytes)})`;
+    // The sentence may already tell the sizes in its own words.
+    return `  - ${printable(reason.message)}${/\d\s?[KMGT]i?B/.test(reason.message) ? '' : sizes}\n`;
+  });
+  return `${printable(error.message)}\n${reasons.join('')}`;
+}
+
+/** What to do next, for errors where that is not in the sentence already. */
+export function hintFor(error: ErrorBody): string | null {
+  switch (error.code) {
+    case 'controller_unreachable':
+      return 'Start one with "covey controller", or say where it is with --api HOST:PORT or COVEY_API.';
+    case 'model_file_not_found':
+    case 'model_not_found':
+      return 'Get a model with "covey pull hf:OWNER/REPO/FILE.gguf" or "covey import PATH --node NODE".';
+    case 'timeout':
+      return 'Try again; "covey status" shows whether the controller is well.';
+    case 'no_nodes':
+      return 'Lend a machine: "covey invite" prints what to run there.';
+    default:
+      return error.retryAfterS === undefined ? null : `Try again in ${Math.ceil(error.retryAfterS)} s.`;
+  }
+}

@@ -1,0 +1,23 @@
+/** The world as the CLI sees it; tests pass their own. */
+export interface CliIo {
+  /** Results: one call, whole lines. */
+  out(text: string): void;
+  /** Progress, notes and errors. */
+  err(text: string): void;
+  /** Whether people read stdout / stderr on a terminal. */
+  readonly outIsTty: boolean;
+  readonly errIsTty: boolean;
+  /** Columns of the terminal; 80 where there is none. */
+  readonly columns: number;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly workingDirectory: string;
+  /** Epoch ms. */
+  now(): number;
+  /** Resolves early, without error, when the signal aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** Ctrl-C and the request to end. Returns what removes the listener. */
+  onInterrupt(listener: () => void): () => void;
+  /** One line typed by a person; null when nobody can answer. */
+  ask(question: string): Promise<string | null>;
+  fileExists(path: string): boolean;
+}

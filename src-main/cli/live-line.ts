@@ -1,0 +1,36 @@
+import type { CliIo } from './io.ts';
+import { truncate } from './text.ts';
+
+/** Progress on stderr: one line that is rewritten on a terminal, else a new line for every step. */
+export interface LiveLine {
+  /** @param step what is done; elsewhere than on a terminal a line is printed when it changes or after 10 s */
+  update(step: string, detail: string): void;
+  /** Takes the rewritten line away, so that the result starts on a clean one. */
+  end(): void;
+}
+
+const plainEveryMs = 10_000;
+
+export function createLiveLine(io: CliIo): LiveLine {
+  let shown = false;
+  let lastStep = '';
+  let lastAt = 0;
+  return {
+    update(step, detail) {
+      const text = [step, detail].filter(Boolean).join(' ');
+      if (io.errIsTty) {
+        io.err(`\r\u001b[K${truncate(text, Math.max(20, io.columns - 1))}`);
+        shown = true;
+        return;
+      }
+      if (step === lastStep && io.now() - lastAt < plainEveryMs) return;
+      lastStep = step;
+      lastAt = io.now();
+      io.err(`${text}\n`);
+    },
+    end() {
+      if (shown) io.err('\r\u001b[K');
+      shown = false;
+    },
+  };
+}

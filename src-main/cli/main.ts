@@ -1,0 +1,75 @@
+import { CommanderError } from 'commander';
+import { CoveyError } from '#shared/errors.ts';
+import { productVersion } from '../nodejs/version.ts';
+import { createApiClient, type ApiClient } from './api-client.ts';
+import { apiBaseUrl, createStyle, outputWidth } from './context.ts';
+import { Exit, UsageError, describeError, exitCodeOf, exitCodes, hintFor } from './failure.ts';
+import type { CliIo } from './io.ts';
+import { processIo } from './process-io.ts';
+import { createProgram, type GlobalOptions } from './program.ts';
+import { suggest } from './suggest.ts';
+
+/**
+ * Runs one command to its end.
+ * @param argv without the program's own name
+ * @returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 no controller reached, 130 interrupted
+ */
+export async function runCli(argv: readonly string[], io: CliIo = processIo()): Promise<number> {
+  let json = argv.includes('--json');
+  let api: ApiClient | null = null;
+  const program = createProgram(io, productVersion, async (options: GlobalOptions, command) => {
+    json = options.json;
+    api = createApiClient(apiBaseUrl(options.api, io.env));
+    await command({ io, api, json, width: outputWidth(io), style: createStyle(io) });
+  });
+  try {
+    if (argv.length === 0) {
+      io.out(program.helpInformation());
+      io.err('\nStart with "covey controller" on one machine, then "covey invite".\n');
+      return exitCodes.usage;
+    }
+    await program.parseAsync([...argv], { from: 'user' });
+    return exitCodes.done;
+  } catch (error) {
+    // commander has already said what is wrong, with a suggestion where one is near.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage;
+    await report(error, io, json, api);
+    return exitCodeOf(error);
+  } finally {
+    (api as ApiClient | null)?.close();
+  }
+}
+
+async function report(error: unknown, io: CliIo, json: boolean, api: ApiClient | null): Promise<void> {
+  if (error instanceof Exit) return;
+  if (error instanceof UsageError) {
+    io.err(`error: ${error.message}\n${error.hint === '' ? '' : `${error.hint}\n`}`);
+    return;
+  }
+  const body = CoveyError.from(error).toBody();
+  if (json) io.out(`${JSON.stringify({ error: body })}\n`);
+  io.err(`error: ${describeError(body)}`);
+  const hint = hintFor(body) ?? (api === null ? null : await nearName(body.code, body.message, api));
+  if (hint !== null) io.err(`${hint}\n`);
+}
+
+/** For a name that does not exist: the one that was probably meant. Never fails. */
+async function nearName(code: string, message: string, api: ApiClient): Promise<string | null> {
+  const wrong = /"([^"]+)"/.exec(message)?.[1];
+  if (wrong === undefined) return null;
+  try {
+    const known =
+      code === 'node_not_found'
+        ? (await api.call('nodes', { timeoutMs: 3_000 })).nodes.map((node) => node.name)
+        : code === 'deployment_not_found'
+          ? (await api.call('deployments', { timeoutMs: 3_000 })).deployments.flatMap((one) => [
+              one.model,
+              one.id,
+            ])
+          : [];
+    const near = suggest(wrong, known);
+    return near === null ? null : `Did you mean "${near}"?`;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,38 @@
+import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CliIo } from './io.ts';
+
+/** The real world: this process's streams, environment and signals. */
+export function processIo(): CliIo {
+  // `covey nodes | head` closes the pipe early: that is no error of ours.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    outIsTty: process.stdout.isTTY === true,
+    errIsTty: process.stderr.isTTY === true,
+    columns: (process.stdout.isTTY ? process.stdout.columns : process.stderr.columns) || 80,
+    env: process.env,
+    workingDirectory: process.cwd(),
+    now: Date.now,
+    sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
+    onInterrupt(listener) {
+      const signals = ['SIGINT', 'SIGTERM'] as const;
+      for (const signal of signals) process.on(signal, listener);
+      return () => {
+        for (const signal of signals) process.off(signal, listener);
+      };
+    },
+    async ask(question) {
+      if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return null;
+      const line = createInterface({ input: process.stdin, output: process.stderr });
+      try {
+        return await line.question(question);
+      } finally {
+        line.close();
+      }
+    },
+    fileExists: existsSync,
+  };
+}
