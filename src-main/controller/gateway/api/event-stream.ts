@@ -1,0 +1,53 @@
+import type { ServerResponse } from 'node:http';
+import type { ApiEvent } from '#shared/api/schema.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { check } from '../../../nodejs/http/body.ts';
+import type { HttpCall } from '../../../nodejs/http/http-server.ts';
+import { z } from 'zod';
+import type { ControllerService } from '../ports.ts';
+
+const maxSubscribers = 64;
+const heartbeatMs = 15_000;
+/** What may wait for a subscriber that does not read; past events it asked for come on top. */
+const waitingBytes = 1024 * 1024;
+
+const lastEventId = z.coerce.number().int().nonnegative();
+
+/** `GET /api/events`: server-sent events; `Last-Event-ID` brings back those since then that are still kept. */
+export function createEventStream(service: ControllerService): (call: HttpCall) => void {
+  let subscribers = 0;
+  return ({ req, res, stopping }) => {
+    if (subscribers >= maxSubscribers) {
+      const why = `${maxSubscribers} programs follow the events already; close one of them first.`;
+      throw new CoveyError('too_many_requests', why);
+    }
+    const header = req.headers['last-event-id'];
+    const lastId = header === undefined ? null : check(lastEventId, header, 'Last-Event-ID');
+
+    res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' });
+    // A comment at once, so that the subscriber knows that it is connected.
+    res.write(': covey events\n\n');
+    subscribers++;
+    let limitBytes = Infinity;
+    const unsubscribe = service.subscribe(lastId, (event) => send(res, event, limitBytes));
+    limitBytes = res.writableLength + waitingBytes;
+    const heartbeat = setInterval(() => res.write(': alive\n\n'), heartbeatMs);
+    const end = (): void => void res.end();
+    stopping.addEventListener('abort', end);
+    if (stopping.aborted) end();
+    res.once('close', () => {
+      subscribers--;
+      unsubscribe();
+      clearInterval(heartbeat);
+      stopping.removeEventListener('abort', end);
+    });
+  };
+}
+
+function send(res: ServerResponse, event: ApiEvent, limitBytes: number): void {
+  if (res.destroyed || res.writableEnded) return;
+  const id = event.id === null ? '' : `id: ${event.id}\n`;
+  res.write(`${id}data: ${JSON.stringify(event)}\n\n`);
+  // A subscriber that does not read is cut off; it can come back with Last-Event-ID.
+  if (res.writableLength > limitBytes) res.destroy();
+}
