@@ -10,9 +10,8 @@ await runScript(async () => {
   await bootstrap();
   await ensureBuild();
   const { prepareEngine } = await import('./lib/engine.mjs');
-  const engine = await prepareEngine();
+  await prepareEngine();
   const child = spawn(pinnedNode(), [inRoot('bin', 'covey.mjs'), 'controller', ...process.argv.slice(2)], {
-    env: { ...process.env, COVEY_ENGINE_DIR: engine.dir },
     stdio: 'inherit',
   });
   forwardSignals(child);

@@ -11,7 +11,6 @@ export const entries = {
   cli: 'src-main/cli/main.ts',
   'transport-host': 'src-main/nodejs/transport/transport-host.ts',
   'engine-host': 'src-worker/engines/host/engine-host.ts',
-  'generate-model': 'src-worker/models/generate-model.ts',
 };
 
 /** Native or CommonJS packages, and those that look up their own files: loaded from node_modules. */
