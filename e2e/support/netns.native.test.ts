@@ -39,22 +39,22 @@ describe('network namespaces', () => {
     if (!a || !b) throw new Error('hosts are missing');
     const server = startProcess({
       label: 'server',
-      argv: [...b.prefix, ...serve(4000)] as [string, ...string[]],
+      argv: [...b.prefix, ...serve(47123)] as [string, ...string[]],
     });
     await waitFor('the server', () => server.stdout().includes('up'), 5_000);
 
-    expect(a.run(dial(b.address, 4000)).code).toBe(0);
+    expect(a.run(dial(b.address, 47123)).code).toBe(0);
     b.unplug();
-    expect(a.run(dial(b.address, 4000)).code).not.toBe(0);
+    expect(a.run(dial(b.address, 47123)).code).not.toBe(0);
     b.plug();
-    await waitFor('the cable', () => a.run(dial(b.address, 4000)).code === 0, 5_000);
+    await waitFor('the cable', () => a.run(dial(b.address, 47123)).code === 0, 5_000);
     a.blackhole(b.address);
-    expect(a.run(dial(b.address, 4000)).code).toBe(1);
+    expect(a.run(dial(b.address, 47123)).code).toBe(1);
     a.unblackhole(b.address);
-    expect(a.run(dial(b.address, 4000)).code).toBe(0);
+    expect(a.run(dial(b.address, 47123)).code).toBe(0);
 
-    const port = await b.reach(4000);
-    expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe('hello');
+    await b.reach(47123);
+    expect(await (await fetch('http://127.0.0.1:47123/')).text()).toBe('hello');
     await server.stop();
   });
 
@@ -73,7 +73,7 @@ describe('network namespaces', () => {
     if (!a) throw new Error('host is missing');
     const server = startProcess({
       label: 'server',
-      argv: [...a.prefix, ...serve(4001)] as [string, ...string[]],
+      argv: [...a.prefix, ...serve(47124)] as [string, ...string[]],
     });
     await waitFor('the server', () => server.stdout().includes('up'), 5_000);
     await network.destroy();

@@ -1,4 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import os from 'node:os';
@@ -31,8 +32,11 @@ export interface Host {
   /** This host sends nothing to that address any more. */
   blackhole(address: string): void;
   unblackhole(address: string): void;
-  /** A loopback port of the test's own namespace that leads to a port on this host's loopback. */
-  reach(port: number): Promise<number>;
+  /**
+   * Makes a port on this host's loopback reachable under the same number on the test's own (servers check the
+   * port in the Host header).
+   */
+  reach(port: number): Promise<void>;
 }
 
 const prefix = 'coveytest';
@@ -179,20 +183,17 @@ function createHost({ name, namespace, address, switchNamespace, port, relays }:
           String(target),
         ],
       });
-      const server = await serveRelay(socketPath, relay);
+      const server = await serveRelay(socketPath, relay, target);
       relays.ends.push(async () => {
         server.close();
         await relay.stop();
       });
-      const bound = server.address();
-      if (bound === null || typeof bound === 'string') throw new Error('the relay has no port');
-      return bound.port;
     },
   };
 }
 
 /** Sockets in the file system are seen from every network namespace: that is the way in. */
-async function serveRelay(socketPath: string, relay: ManagedProcess): Promise<Server> {
+async function serveRelay(socketPath: string, relay: ManagedProcess, port: number): Promise<Server> {
   await waitFor(
     'the relay',
     () => {
@@ -210,6 +211,7 @@ async function serveRelay(socketPath: string, relay: ManagedProcess): Promise<Se
     client.on('error', end).on('close', end).pipe(upstream);
     upstream.on('error', end).on('close', end).pipe(client);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
   return server;
 }
