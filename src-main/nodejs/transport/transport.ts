@@ -1,14 +1,17 @@
 import type { EngineId, NodeId } from '#shared/lib/ids.ts';
 import type { Address } from '#shared/domain/node.ts';
+import type { Grant, LinkRequest, Member, TransportAudit } from '#shared/host/transport.ts';
 import type { JoinReply, JoinRequest } from '#shared/protocol/join.ts';
 import type { LinkObservation } from '#shared/domain/engine.ts';
-import type { CoveyError, ErrorBody } from '#shared/errors.ts';
+import type { CoveyError } from '#shared/errors.ts';
+
+export type { Grant, LinkRequest, Member, TransportAudit } from '#shared/host/transport.ts';
 
 /**
  * The main process's view of the transport process: one per node, it owns the cluster listener, the sessions'
  * sockets, the tunnels and their pulses. Session frames pass through as text; tunnel bytes never reach the
- * main process. If the transport process dies, sessions and links close with an error, the supervisor starts
- * another on the same port with the same members and grants, and `onRestarted` fires.
+ * main process. If the transport process dies, sessions and links close with an error, and the supervisor
+ * starts another on the same port with the same members and grants.
  */
 export interface Transport {
   /** Where the cluster port listens (port 0 resolved), null when this node does not listen. */
@@ -44,14 +47,6 @@ export interface Transport {
   readonly rssBytes: number | null;
 }
 
-export interface Member {
-  readonly nodeId: NodeId;
-  readonly role: 'controller' | 'worker';
-  readonly name: string;
-  /** A known key that is refused by name (removed node): gets one refusal frame, then the end. */
-  readonly refusal?: ErrorBody;
-}
-
 export interface DialTarget {
   readonly addresses: readonly Address[];
   readonly expectedNodeId: NodeId;
@@ -75,36 +70,6 @@ export interface JoinAttempt {
   readonly peerId: NodeId;
   readonly remoteAddress: string;
   readonly request: JoinRequest;
-}
-
-export interface TransportAudit {
-  readonly kind: 'peer_unknown' | 'peer_refused' | 'grant_refused' | 'protocol_error' | 'join_limited';
-  readonly remoteAddress: string;
-  readonly peerId: NodeId | null;
-  readonly detail: string;
-}
-
-export interface Grant {
-  /** 64 hex digits, the right itself. */
-  readonly token: string;
-  readonly engineId: EngineId;
-  /** Loopback port of the engine. */
-  readonly port: number;
-  /** The keys that may use it. */
-  readonly peers: readonly NodeId[];
-  /** Stages serve one client: at most this many streams at once. */
-  readonly maxStreams: number;
-  readonly alpn: 'tunnel' | 'http';
-}
-
-export interface LinkRequest {
-  readonly engineId: EngineId;
-  readonly stageEngineId: EngineId;
-  readonly peer: NodeId;
-  readonly peerName: string;
-  readonly addresses: readonly Address[];
-  readonly grant: string;
-  readonly connectTimeoutMs: number;
 }
 
 export interface Link {

@@ -1,0 +1,190 @@
+import { CoveyError } from '#shared/errors.ts';
+import type {
+  DialRequest,
+  LinkRequest,
+  TransportCommand,
+  TransportEvent,
+  TransportInit,
+} from '#shared/host/transport.ts';
+import { ALPN, LIMITS, type AlpnName } from '#shared/protocol/version.ts';
+import { createDialer } from '../dial.ts';
+import { dialTls, type TlsTarget } from '../dial-tls.ts';
+import { endWith, encodeFrame, readFrame } from '../frames.ts';
+import { createAudit } from './audit.ts';
+import { createGrantTable } from './grant-table.ts';
+import { createJoinServer } from './join-server.ts';
+import { openLink, type OpenLink } from './link.ts';
+import { createListener } from './listener.ts';
+import { createMemberTable } from './member-table.ts';
+import { createSessions } from './sessions.ts';
+import { createStreamServer } from './stream-server.ts';
+
+export interface TransportHost {
+  handle(command: Exclude<TransportCommand, { type: 'init' | 'stop' }>): void;
+  close(): void;
+}
+
+/** A beat without links only tells that we live. */
+const idleBeatEvery = 5;
+
+/**
+ * Everything that the transport process does, apart from being a process. Emits `ready` or throws the reason
+ * why it cannot be.
+ */
+export async function createTransportHost(
+  init: TransportInit,
+  emit: (event: TransportEvent) => void,
+): Promise<TransportHost> {
+  const audit = createAudit(
+    (entry) => emit({ type: 'audit', audit: entry }),
+    () => performance.now(),
+  );
+  const members = createMemberTable(init.members);
+  const grants = createGrantTable(init.grants);
+  const sessions = createSessions(members, emit);
+  const joins = createJoinServer(emit, audit);
+  const dialer = createDialer({ identity: init, spares: 0 });
+  const operations = new Map<number, { readonly abort: AbortController; link: OpenLink | null }>();
+
+  const streams = createStreamServer({
+    grants,
+    members,
+    gatewaySocket: init.gatewaySocket,
+    pulseLostMs: init.pulseLostMs,
+    audit,
+  });
+  const listener = init.listen
+    ? await createListener({
+        identity: init,
+        listen: init.listen,
+        member: (nodeId) => members.get(nodeId),
+        onJoin: init.role === 'controller' ? (socket, peerId) => joins.accept(socket, peerId) : null,
+        onSession: init.role === 'controller' ? (socket, member) => sessions.accept(socket, member) : null,
+        onStream: streams,
+        audit,
+      })
+    : null;
+
+  /** Runs `work` until it is done or cancelled; what it throws is the operation's failure. */
+  const run = (operation: number, work: (signal: AbortSignal) => Promise<OpenLink | null>): void => {
+    const entry = { abort: new AbortController(), link: null as OpenLink | null };
+    operations.set(operation, entry);
+    void work(entry.abort.signal).then(
+      (link) => {
+        if (!link) operations.delete(operation);
+        else if (entry.abort.signal.aborted) link.close();
+        else entry.link = link;
+      },
+      (error: unknown) => {
+        operations.delete(operation);
+        if (entry.abort.signal.aborted) return;
+        emit({ type: 'operation-failed', operation, error: CoveyError.from(error).toBody() });
+      },
+    );
+  };
+
+  const dialSession = (operation: number, target: DialRequest): void =>
+    run(operation, async (signal) => {
+      const limits = { timeoutMs: target.timeoutMs, signal };
+      const socket = await dialTls(dialer.context, controllerTarget(target, ALPN.session), limits);
+      await sessions.dialled(socket, target.expectedNodeId, operation, signal);
+      return null;
+    });
+
+  const join = (operation: number, target: DialRequest, request: string): void =>
+    run(operation, async (signal) => {
+      const limits = { timeoutMs: target.timeoutMs, signal };
+      const socket = await dialTls(dialer.context, controllerTarget(target, ALPN.join), limits);
+      socket.write(encodeFrame(request));
+      const reply = await readFrame(socket, {
+        maxBytes: LIMITS.joinBytes,
+        timeoutMs: LIMITS.joinMs,
+        whatFor: 'the answer to the join request',
+        closed: () =>
+          new CoveyError('controller_unreachable', 'The controller closed the connection without an answer.'),
+        signal,
+      }).finally(() => endWith(socket));
+      emit({ type: 'joined', operation, reply });
+      return null;
+    });
+
+  const open = (operation: number, request: LinkRequest): void =>
+    run(operation, async (signal) => {
+      const link = await openLink({
+        request,
+        operation,
+        dialer,
+        pulseMs: init.pulseMs,
+        pulseLostMs: init.pulseLostMs,
+        signal,
+        onLost(error) {
+          if (operations.delete(operation)) emit({ type: 'link-lost', operation, error: error.toBody() });
+        },
+      });
+      if (!signal.aborted) emit({ type: 'link-open', operation, port: link.port, beat: link.beat() });
+      return link;
+    });
+
+  const cancel = (operation: number): void => {
+    const entry = operations.get(operation);
+    operations.delete(operation);
+    entry?.abort.abort(new CoveyError('cancelled', 'Not wanted any more.'));
+    entry?.link?.close();
+  };
+
+  let sinceBeat = 0;
+  const beat = setInterval(() => {
+    const links = [...operations.values()].flatMap(({ link }) => (link ? [link.beat()] : []));
+    sinceBeat += 1;
+    if (links.length === 0 && sinceBeat < idleBeatEvery) return;
+    sinceBeat = 0;
+    emit({ type: 'beat', rssBytes: process.memoryUsage.rss(), links });
+  }, init.pulseMs);
+
+  emit({ type: 'ready', clusterAddress: listener?.address ?? null });
+  return {
+    handle(command) {
+      switch (command.type) {
+        case 'members':
+          return members.set(command.members);
+        case 'add-grant':
+          return grants.add(command.grant);
+        case 'remove-grants':
+          return grants.remove(command.engineId);
+        case 'dial-session':
+          return dialSession(command.operation, command.target);
+        case 'join':
+          return join(command.operation, command.target, command.request);
+        case 'open-link':
+          return open(command.operation, command.link);
+        case 'cancel':
+          return cancel(command.operation);
+        case 'send':
+          return sessions.get(command.session)?.send(command.text);
+        case 'taken':
+          return sessions.get(command.session)?.taken(command.bytes);
+        case 'close-session':
+          return sessions.get(command.session)?.close();
+        case 'answer-join':
+          return joins.answer(command.attempt, command.reply);
+      }
+    },
+    close() {
+      clearInterval(beat);
+      for (const operation of [...operations.keys()]) cancel(operation);
+      dialer.close();
+      listener?.close();
+    },
+  };
+}
+
+function controllerTarget(target: DialRequest, alpn: AlpnName): TlsTarget {
+  return {
+    addresses: target.addresses,
+    nodeId: target.expectedNodeId,
+    name: 'the controller',
+    alpn,
+    unreachable: 'controller_unreachable',
+    mismatch: 'controller_key_mismatch',
+  };
+}

@@ -1,0 +1,188 @@
+import { constants } from 'node:crypto';
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { Address } from '#shared/domain/node.ts';
+import { CoveyError } from '#shared/errors.ts';
+import type { Grant, Member, TransportAudit } from '#shared/host/transport.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
+import { ALPN } from '#shared/protocol/version.ts';
+import { keepAliveMs, peerKey } from '../dial-tls.ts';
+import { tlsSettings } from '../tls-settings.ts';
+import { createConnectionGate, gateLimits, type GateLimits, type GatePass } from './connection-gate.ts';
+
+export interface ListenerOptions {
+  readonly identity: { readonly keyPem: string; readonly certPem: string };
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly member: (nodeId: NodeId) => Member | undefined;
+  /** null: this node takes no joins (sessions); the protocol is then not offered at all. */
+  readonly onJoin: ((socket: TLSSocket, peerId: NodeId) => void) | null;
+  readonly onSession: ((socket: TLSSocket, member: Member) => void) | null;
+  readonly onStream: (socket: TLSSocket, member: Member, alpn: Grant['alpn']) => void;
+  readonly audit: (audit: TransportAudit) => void;
+  readonly limits?: GateLimits;
+}
+
+export interface Listener {
+  readonly address: Address;
+  /** Stops listening and ends every connection. */
+  close(): void;
+}
+
+const handshakeMs = 10_000;
+
+/**
+ * The cluster port. Who a connection is from is decided by its key alone, what it wants by its ALPN name:
+ *
+ * 1. too many strangers (in all, or from this address): closed at TCP;
+ * 2. no common ALPN name, or no TLS 1.3: the handshake fails;
+ * 3. no certificate: closed;
+ * 4. `covey-join`: any key may ask;
+ * 5. a key that is no member's: closed. Up to here not one application byte was sent;
+ * 6. the rest goes to the server of its protocol, which refuses by name what a member may not do.
+ */
+export async function createListener(options: ListenerOptions): Promise<Listener> {
+  const gate = createConnectionGate(options.limits ?? gateLimits, () => performance.now());
+  const protocols = [
+    ...(options.onSession ? [ALPN.session] : []),
+    ...(options.onJoin ? [ALPN.join] : []),
+    ALPN.tunnel,
+    ALPN.http,
+  ];
+  const connections = new Set<Socket>();
+  const passes = new Map<string, GatePass>();
+
+  const tls = createTlsServer({
+    ...tlsSettings(options.identity),
+    ALPNProtocols: protocols,
+    requestCert: true,
+    rejectUnauthorized: false,
+    handshakeTimeout: handshakeMs,
+    allowHalfOpen: true,
+    // Every connection proves its key anew: no session tickets.
+    secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+  });
+
+  const tcp = createTcpServer(
+    { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
+    (raw) => {
+      const remoteAddress = plainAddress(raw.remoteAddress ?? '');
+      const pass = gate.enter(remoteAddress);
+      if (!pass) {
+        raw.destroy();
+        options.audit({
+          kind: 'protocol_error',
+          remoteAddress,
+          peerId: null,
+          detail: 'too many connections without a member key, closed at once',
+        });
+        return;
+      }
+      const key = connectionKey(raw);
+      connections.add(raw);
+      passes.set(key, pass);
+      raw.on('error', () => raw.destroy());
+      raw.once('close', () => {
+        connections.delete(raw);
+        passes.delete(key);
+        pass.closed();
+      });
+      tls.emit('connection', raw);
+    },
+  );
+
+  tls.on('tlsClientError', (error: Error & { code?: string }, socket) => {
+    socket.destroy();
+    // A port that opens and closes (a health check, a scanner) is not worth a line.
+    if (error.code === 'ECONNRESET') return;
+    options.audit({
+      kind: 'protocol_error',
+      remoteAddress: plainAddress(socket.remoteAddress ?? ''),
+      peerId: null,
+      detail: `no TLS session: ${error.code ?? error.message}`,
+    });
+  });
+
+  tls.on('secureConnection', (socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.setNoDelay(true);
+    const remoteAddress = plainAddress(socket.remoteAddress ?? '');
+    const peerId = peerKey(socket);
+    const drop = (kind: TransportAudit['kind'], detail: string): void => {
+      socket.destroy();
+      options.audit({ kind, remoteAddress, peerId, detail });
+    };
+    if (!peerId) return drop('peer_unknown', 'showed no certificate');
+    if (!socket.alpnProtocol) return drop('peer_unknown', 'named no protocol');
+    if (socket.alpnProtocol === ALPN.join) return options.onJoin?.(socket, peerId);
+    const member = options.member(peerId);
+    if (!member)
+      return drop('peer_unknown', `asked for ${socket.alpnProtocol} with a key that is no member's`);
+    passes.get(connectionKey(socket))?.authenticated();
+    if (member.refusal) {
+      options.audit({ kind: 'peer_refused', remoteAddress, peerId, detail: member.refusal.message });
+    }
+    if (socket.alpnProtocol === ALPN.session) {
+      if (member.role !== 'worker') return drop('peer_refused', 'asked for a session but is no worker');
+      return options.onSession?.(socket, member);
+    }
+    return options.onStream(socket, member, socket.alpnProtocol === ALPN.tunnel ? 'tunnel' : 'http');
+  });
+
+  const address = await listen(tcp, options.listen);
+  return {
+    address,
+    close() {
+      tcp.close();
+      for (const raw of connections) raw.destroy();
+    },
+  };
+}
+
+/** The same for the TCP socket and the TLS socket over it. */
+function connectionKey(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort}`;
+}
+
+/** IPv4 as people write it, also where it arrives at an IPv6 socket. */
+function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address;
+}
+
+/**
+ * `0.0.0.0` means every interface, IPv6 included where the system has it. Rejects with `port_in_use` or
+ * `config_invalid` (an address that is not this machine's).
+ */
+async function listen(server: Server, { host, port }: ListenerOptions['listen']): Promise<Address> {
+  const hosts = host === '0.0.0.0' ? ['::', '0.0.0.0'] : [host];
+  for (const [index, candidate] of hosts.entries()) {
+    try {
+      return { host, port: await listenOn(server, candidate, port) };
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      const noIpv6 = code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL' || code === 'EINVAL';
+      if (index < hosts.length - 1 && noIpv6) continue;
+      if (code === 'EADDRINUSE') {
+        throw new CoveyError(
+          'port_in_use',
+          `Port ${port} is in use by another program. Choose another with --cluster HOST:PORT.`,
+          { field: 'cluster' },
+        );
+      }
+      throw new CoveyError('config_invalid', `Cannot listen on ${host}:${port}: ${message}`, {
+        field: 'cluster',
+      });
+    }
+  }
+  throw new CoveyError('config_invalid', `Cannot listen on ${host}:${port}.`, { field: 'cluster' });
+}
+
+function listenOn(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, () => {
+      server.off('error', reject);
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address.port : port);
+    });
+  });
+}

@@ -1,0 +1,126 @@
+import type { TLSSocket } from 'node:tls';
+import { WebSocket, WebSocketServer } from 'ws';
+import { CoveyError } from '#shared/errors.ts';
+import type { Member, TransportEvent } from '#shared/host/transport.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
+import { LIMITS } from '#shared/protocol/version.ts';
+import type { MemberTable } from './member-table.ts';
+import { createSessionSocket, sessionPath, webSocketOptions, type SessionSocket } from './session-socket.ts';
+
+export interface Sessions {
+  /** A member's connection on `covey-session`. */
+  accept(socket: TLSSocket, member: Member): void;
+  /** Makes a session of a connection that was dialled. Rejects when the other side closes without a word. */
+  dialled(socket: TLSSocket, peerId: NodeId, operation: number, signal: AbortSignal): Promise<void>;
+  get(session: number): SessionSocket | undefined;
+}
+
+/** Time from TLS to WebSocket. */
+const upgradeMs = 10_000;
+
+/** Importing `node:http` by name would load its web API too, which the transport process has no use for. */
+const http = process.getBuiltinModule('node:http');
+
+export function createSessions(members: MemberTable, emit: (event: TransportEvent) => void): Sessions {
+  const open = new Map<number, SessionSocket>();
+  let lastSession = 0;
+
+  const register = (
+    webSocket: WebSocket,
+    socket: TLSSocket,
+    peerId: NodeId,
+    operation: number | null,
+    onClosed: () => void,
+  ): SessionSocket => {
+    lastSession += 1;
+    const session = lastSession;
+    const entry = createSessionSocket(webSocket, session, emit, () => {
+      open.delete(session);
+      onClosed();
+    });
+    open.set(session, entry);
+    emit({ type: 'session', session, operation, peerId, remoteAddress: socket.remoteAddress ?? '' });
+    return entry;
+  };
+
+  const admitted = new WeakMap<object, Member>();
+  const webSockets = new WebSocketServer({ noServer: true, clientTracking: false, ...webSocketOptions });
+  const upgrades = http.createServer({ maxHeaderSize: 8 * 1024, connectionsCheckingInterval: 3_600_000 });
+  upgrades.on('request', (request) => request.socket.destroy());
+  upgrades.on('clientError', (_error, socket) => socket.destroy());
+  upgrades.on('upgrade', (request, duplex, head) => {
+    const socket = request.socket as TLSSocket;
+    const member = admitted.get(socket);
+    if (!member || request.url !== sessionPath) {
+      socket.destroy();
+      return;
+    }
+    webSockets.handleUpgrade(request, duplex, head, (webSocket) => {
+      socket.setTimeout(0);
+      if (member.refusal) return refuse(webSocket, CoveyError.fromBody(member.refusal));
+      // Expelled while it was being upgraded, or no longer what it was when it came.
+      if (members.get(member.nodeId)?.role !== member.role) return webSocket.terminate();
+      const untrack = members.track(member, {
+        expel: (now) => {
+          const refusal = now?.refusal;
+          if (refusal) entry.send(refusalFrame(CoveyError.fromBody(refusal)));
+          if (refusal) entry.close();
+          else entry.destroy(new CoveyError('not_a_member', 'The machine is not a member any more.'));
+        },
+      });
+      const entry = register(webSocket, socket, member.nodeId, null, untrack);
+    });
+  });
+
+  return {
+    accept(socket, member) {
+      admitted.set(socket, member);
+      socket.setTimeout(upgradeMs, () => socket.destroy());
+      upgrades.emit('connection', socket);
+    },
+    dialled: (socket, peerId, operation, signal) =>
+      new Promise((resolve, reject) => {
+        const webSocket = new WebSocket(`ws://covey${sessionPath}`, {
+          ...webSocketOptions,
+          handshakeTimeout: upgradeMs,
+          createConnection: () => socket,
+        });
+        const stop = (error: CoveyError): void => {
+          signal.removeEventListener('abort', onAbort);
+          webSocket.terminate();
+          socket.destroy();
+          reject(error);
+        };
+        const onAbort = (): void => stop(CoveyError.from(signal.reason));
+        const onError = (error: NodeJS.ErrnoException): void =>
+          stop(
+            error.code === 'ECONNRESET'
+              ? new CoveyError(
+                  'not_a_member',
+                  'The controller closed the connection without a word: it does not know this machine. Join again with a new join string.',
+                )
+              : new CoveyError('controller_unreachable', `No session: ${error.message}`, {}, error),
+          );
+        signal.addEventListener('abort', onAbort, { once: true });
+        webSocket.once('error', onError);
+        webSocket.once('open', () => {
+          signal.removeEventListener('abort', onAbort);
+          webSocket.off('error', onError);
+          register(webSocket, socket, peerId, operation, () => undefined);
+          resolve();
+        });
+      }),
+    get: (session) => open.get(session),
+  };
+}
+
+function refusalFrame(error: CoveyError): string {
+  return JSON.stringify({ type: 'refused', error: error.toBody() });
+}
+
+/** One frame with the reason, then the end. */
+function refuse(webSocket: WebSocket, error: CoveyError): void {
+  webSocket.on('error', () => undefined);
+  webSocket.send(refusalFrame(error).slice(0, LIMITS.frameBytes));
+  webSocket.close(1000);
+}

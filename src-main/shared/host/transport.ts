@@ -1,0 +1,136 @@
+import type { EngineId, NodeId } from '../lib/ids.ts';
+import type { Address } from '../domain/node.ts';
+import type { LinkObservation } from '../domain/engine.ts';
+import type { ErrorBody } from '../errors.ts';
+import type { LogLevel } from '../lib/logger.ts';
+
+/**
+ * Main process <-> transport process. Types only, no schemas: both ends are the same build on a private
+ * channel, and the transport process stays small. Texts that come from other machines (`request`, `reply`,
+ * `text`) pass through unread and are parsed by schema in the main process.
+ */
+
+/** A key that may speak to us. */
+export interface Member {
+  readonly nodeId: NodeId;
+  readonly role: 'controller' | 'worker';
+  readonly name: string;
+  /** A known key that is refused by name (removed node): gets one refusal frame, then the end. */
+  readonly refusal?: ErrorBody;
+}
+
+export interface Grant {
+  /** 64 hex digits, the right itself. */
+  readonly token: string;
+  readonly engineId: EngineId;
+  /** Loopback port of the engine. */
+  readonly port: number;
+  /** The keys that may use it. */
+  readonly peers: readonly NodeId[];
+  /** Stages serve one client: at most this many streams at once. */
+  readonly maxStreams: number;
+  readonly alpn: 'tunnel' | 'http';
+}
+
+export interface LinkRequest {
+  readonly engineId: EngineId;
+  readonly stageEngineId: EngineId;
+  readonly peer: NodeId;
+  readonly peerName: string;
+  readonly addresses: readonly Address[];
+  readonly grant: string;
+  readonly connectTimeoutMs: number;
+}
+
+export interface TransportAudit {
+  readonly kind: 'peer_unknown' | 'peer_refused' | 'grant_refused' | 'protocol_error' | 'join_limited';
+  readonly remoteAddress: string;
+  readonly peerId: NodeId | null;
+  readonly detail: string;
+}
+
+export interface TransportInit {
+  readonly nodeId: NodeId;
+  /** PKCS #8. Over the private channel only: never in argv or environment. */
+  readonly keyPem: string;
+  readonly certPem: string;
+  /** A `controller` takes joins, sessions and `/v1` of members; both roles take streams for grants. */
+  readonly role: 'controller' | 'worker';
+  readonly listen: { readonly host: string; readonly port: number } | null;
+  /** Unix socket or named pipe of the gateway, for members' `/v1`. */
+  readonly gatewaySocket: string | null;
+  readonly pulseMs: number;
+  readonly pulseLostMs: number;
+  readonly members: readonly Member[];
+  readonly grants: readonly Grant[];
+}
+
+export interface DialRequest {
+  readonly addresses: readonly Address[];
+  readonly expectedNodeId: NodeId;
+  readonly timeoutMs: number;
+}
+
+/**
+ * `operation` numbers are the main process's, unique per transport process: dials, joins and links.
+ * `session` and `attempt` numbers are the transport process's.
+ */
+export type TransportCommand =
+  | { readonly type: 'init'; readonly init: TransportInit }
+  | { readonly type: 'members'; readonly members: readonly Member[] }
+  | { readonly type: 'add-grant'; readonly grant: Grant }
+  | { readonly type: 'remove-grants'; readonly engineId: EngineId }
+  | { readonly type: 'dial-session'; readonly operation: number; readonly target: DialRequest }
+  | {
+      readonly type: 'join';
+      readonly operation: number;
+      readonly target: DialRequest;
+      /** JSON. */
+      readonly request: string;
+    }
+  | { readonly type: 'open-link'; readonly operation: number; readonly link: LinkRequest }
+  /** Ends a dial, a join or a link, whatever state it is in. Nothing more is heard of it. */
+  | { readonly type: 'cancel'; readonly operation: number }
+  | { readonly type: 'send'; readonly session: number; readonly text: string }
+  /** The main process has taken in this many bytes of a session's messages since the last time. */
+  | { readonly type: 'taken'; readonly session: number; readonly bytes: number }
+  | { readonly type: 'close-session'; readonly session: number }
+  /** `reply` is JSON. */
+  | { readonly type: 'answer-join'; readonly attempt: number; readonly reply: string }
+  | { readonly type: 'stop' };
+
+export interface LinkBeat extends LinkObservation {
+  readonly operation: number;
+}
+
+export type TransportEvent =
+  /** Answer to `init`. */
+  | { readonly type: 'ready'; readonly clusterAddress: Address | null }
+  | { readonly type: 'failed'; readonly error: ErrorBody }
+  | {
+      readonly type: 'session';
+      readonly session: number;
+      /** The dial that this answers; null: a peer dialled us. */
+      readonly operation: number | null;
+      readonly peerId: NodeId;
+      readonly remoteAddress: string;
+    }
+  | { readonly type: 'message'; readonly session: number; readonly text: string }
+  | { readonly type: 'session-closed'; readonly session: number; readonly error: ErrorBody | null }
+  | {
+      readonly type: 'join-attempt';
+      readonly attempt: number;
+      readonly peerId: NodeId;
+      readonly remoteAddress: string;
+      /** JSON. */
+      readonly request: string;
+    }
+  | { readonly type: 'joined'; readonly operation: number; readonly reply: string }
+  | { readonly type: 'link-open'; readonly operation: number; readonly port: number; readonly beat: LinkBeat }
+  | { readonly type: 'link-lost'; readonly operation: number; readonly error: ErrorBody }
+  /** A dial, join or link came to nothing. */
+  | { readonly type: 'operation-failed'; readonly operation: number; readonly error: ErrorBody }
+  | { readonly type: 'audit'; readonly audit: TransportAudit }
+  | { readonly type: 'log'; readonly level: LogLevel; readonly message: string }
+  /** Every `pulseMs`; also tells that the process is not stuck. */
+  | { readonly type: 'beat'; readonly rssBytes: number; readonly links: readonly LinkBeat[] };
