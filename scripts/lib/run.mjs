@@ -7,18 +7,18 @@ import { root } from './paths.mjs';
  * Runs a program to its end and gathers what it prints.
  * @param {string} file
  * @param {readonly string[]} args
- * @param {{ env?: NodeJS.ProcessEnv, stdio?: 'capture' | 'inherit', timeoutMs?: number, shell?: boolean }} [options]
+ * @param {{ env?: NodeJS.ProcessEnv, stdio?: 'capture' | 'inherit', timeoutMs?: number, shell?: boolean, cwd?: string }} [options]
  * @returns {Promise<{ code: number, output: string, timedOut: boolean }>} code 127 when it cannot be started;
  *   `output` is stdout and stderr in the order they came, empty with stdio `inherit`
  */
 export function run(file, args, options = {}) {
-  const { env = process.env, stdio = 'capture', timeoutMs, shell = false } = options;
+  const { env = process.env, stdio = 'capture', timeoutMs, shell = false, cwd = root } = options;
   return new Promise((resolve) => {
     // A group of its own, so that a time-out ends the whole tree; with a terminal it stays in the
     // foreground group and gets Ctrl-C itself.
     const detached = timeoutMs !== undefined && process.platform !== 'win32' && process.stdin.isTTY !== true;
     const child = spawn(file, args, {
-      cwd: root,
+      cwd,
       env,
       shell,
       detached,
