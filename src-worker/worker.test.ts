@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { EngineHostInit } from '#shared/host/engine-host.ts';
 import { workerFrame, type WorkerFrame } from '#shared/protocol/session.ts';
-import type { NodeId } from '#shared/lib/ids.ts';
 import { createSessionPair } from '../src-main/nodejs/transport/memory-session.ts';
 import type { Grant, Link, Member, PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { llama, nodeId, rpc } from './agent/fixtures.ts';

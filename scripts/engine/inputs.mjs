@@ -137,7 +137,7 @@ function readRecipe(root) {
   const native = path.join(root, 'native');
   const files = ['launcher', 'llama'].flatMap((folder) =>
     listFiles(path.join(native, folder))
-      .filter((file) => /(?:CMakeLists\.txt|\.cmake|\.c|\.h)$/.test(file))
+      .filter((file) => /(?:CMakeLists\.txt|\.cmake|\.c|\.cpp|\.h)$/.test(file))
       .map((file) => ({
         name: path.relative(native, file).split(path.sep).join('/'),
         // A checkout on Windows may have other line ends.
@@ -150,7 +150,7 @@ function readRecipe(root) {
   return { files, hash: hashOf(files), buildHash: hashOf(rules) };
 }
 
-/** CMake code without comment lines, indentation and empty lines. */
+/** CMake and C++ code without comment and preprocessor lines, indentation and empty lines. */
 function withoutLayout(code) {
   return code
     .split('\n')

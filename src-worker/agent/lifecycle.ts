@@ -122,12 +122,21 @@ export function fail(draft: Draft, engineId: EngineId, error: ErrorBody): void {
   releaseLinks(draft, engineId, record);
   patch(draft, engineId, {
     phase: 'failed',
-    error,
+    error: { ...error, message: withMachineNames(record, error.message) },
     progress: null,
     grant: null,
     suspicion: null,
     host: isAlive(record) ? 'running' : 'ended',
   });
+}
+
+/** The engine knows its stages as devices, `RPC1` or `RPC1[127.0.0.1:4001]`; people know them as machines. */
+function withMachineNames({ assignment }: EngineRecord, message: string): string {
+  if (assignment.kind !== 'llama') return message;
+  return message.replace(
+    /\bRPC(\d+)\b(?:\[[^\]]*\])?/g,
+    (device, index) => assignment.stages[Number(index)]?.nodeName ?? device,
+  );
 }
 
 function removeGrant(draft: Draft, engineId: EngineId, record: EngineRecord): void {

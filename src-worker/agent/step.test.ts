@@ -310,11 +310,17 @@ describe('a leader', () => {
     expect(a.one(single.engineId)?.error?.message).toContain(single.stages[0]?.nodeName ?? 'missing');
   });
 
-  it('reports a load failure as the engine gave it, without waiting', () => {
+  it('reports a load failure as the engine gave it, in the names of machines, without waiting', () => {
     const a = loadingLeader();
-    const error = { code: 'engine_out_of_memory', message: 'failed to allocate 9 GB' } as const;
+    const error = {
+      code: 'engine_out_of_memory',
+      message: 'failed to allocate RPC1[127.0.0.1:4001] buffer',
+    } as const;
     expect(types(a.on({ type: 'host_exit', engineId: leaderId, error }))).toEqual(['closeLinks']);
-    expect(a.one(leaderId)).toMatchObject({ phase: 'failed', error });
+    expect(a.one(leaderId)).toMatchObject({
+      phase: 'failed',
+      error: { code: 'engine_out_of_memory', message: 'failed to allocate machine-2 buffer' },
+    });
   });
 
   it('unloaded while it connects ends without a host; links that open later start nothing', () => {

@@ -25,7 +25,7 @@ export function llamaServerArguments(program: LlamaProgram): string[] {
     ...['--batch-size', String(program.batch), '--ubatch-size', String(program.batch)],
     ...['--threads', String(program.threads), '--poll', String(program.poll)],
     // Saving idle prompts would pull their KV back over the network, into memory that nobody has planned for.
-    ...['--cache-ram', '0'],
+    ...['--cache-ram', '0', '--no-cache-idle-slots'],
     // The canary is the warm-up.
     '--no-warmup',
     ...['--embeddings', '--pooling', 'mean'],

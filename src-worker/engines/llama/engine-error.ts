@@ -58,9 +58,15 @@ const rules: readonly Rule[] = [
   },
   {
     pattern:
-      /(?:is not within the file bounds|model is corrupted or incomplete|failed to read tensor|unexpectedly reached end of file|invalid magic|bad magic)/i,
+      /(?:is not within the file bounds|model is corrupted or incomplete|failed to read (?:key-value pairs|magic|header|tensor)|unexpectedly reached end of file|invalid magic|bad magic)/i,
     code: 'engine_load_failed',
-    say: (match) => `the model file is damaged or incomplete: ${match.input}`,
+    say: (match) =>
+      `the model file is damaged or incomplete: ${match.input.replace(/^error loading model: /, '')}`,
+  },
+  {
+    pattern: /failed to open GGUF file .*\((.+)\)/,
+    code: 'engine_load_failed',
+    say: (match) => `the model file could not be opened: ${match[1]}`,
   },
   { pattern: /error loading model: (.+)/, code: 'engine_load_failed', say: (match) => String(match[1]) },
   {
@@ -86,9 +92,11 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** `llama_model_load: error loading model: x` -> without the names of functions in front. */
+/** `llama_model_load: error loading model: x` -> `error loading model: x`: names of functions tell users nothing. */
 function withoutFunctionNames(message: string): string {
-  return message.replace(/^\s*(?:[a-z_]+(?:[:.][a-z_]+)*(?:\(\))?:\s+|srv\s+\S+:\s+)+/i, '').trim();
+  return message
+    .replace(/^\s*(?:[a-z0-9]+_[a-z0-9_]*(?:\(\))?:\s+|(?:srv|cmn|slot|que|res)\s+\S+:\s+)+/, '')
+    .trim();
 }
 
 /**

@@ -33,7 +33,7 @@ export async function startLlamaServer(context: EngineContext<LlamaProgram>): Pr
   context.signal.addEventListener('abort', () => server.write(exitLine), { once: true });
   context.emit({ type: 'phase', phase: 'loading', error: null });
 
-  const load = { port: 0, ready: false, evidenceAt: performance.now() };
+  const load: Load = { port: 0, ready: false, vocabularySize: null, evidenceAt: performance.now() };
   const report = progressReporter(context, program.modelBytes);
   server.onLine((line) => {
     load.evidenceAt = performance.now();
@@ -44,6 +44,7 @@ export async function startLlamaServer(context: EngineContext<LlamaProgram>): Pr
         return;
       case 'ready':
         load.ready = true;
+        load.vocabularySize = output.vocabularySize;
         return;
       case 'listening':
         load.port = output.port;
@@ -58,12 +59,21 @@ export async function startLlamaServer(context: EngineContext<LlamaProgram>): Pr
   await loaded(context, server, load, tail.lines);
   context.emit({ type: 'listening', port: load.port, pid: server.pid });
   context.emit({ type: 'phase', phase: 'canary', error: null });
-  await untilExit(context, server, tail.lines, singCanary(context, load.port));
+  await untilExit(context, server, tail.lines, singCanary(context, load));
   return {
     process: server,
     busySlots: () => busySlots(load.port, program.apiKey),
     explain: (exit) => explainExit(tail.lines(), exit, 'run'),
   };
+}
+
+/** What is known of a load so far. */
+interface Load {
+  port: number;
+  ready: boolean;
+  vocabularySize: number | null;
+  /** When it last showed that it goes on. */
+  evidenceAt: number;
 }
 
 /** At most four updates a second, never going back. */
@@ -89,7 +99,7 @@ function progressReporter(context: EngineContext<LlamaProgram>, totalBytes: numb
 async function loaded(
   context: EngineContext<LlamaProgram>,
   server: NativeProcess,
-  load: { readonly port: number; readonly ready: boolean; evidenceAt: number },
+  load: Load,
   lines: () => readonly string[],
 ): Promise<void> {
   let cpuMs = 0;
@@ -114,7 +124,10 @@ async function loaded(
   }
 }
 
-async function singCanary(context: EngineContext<LlamaProgram>, port: number): Promise<void> {
+async function singCanary(
+  context: EngineContext<LlamaProgram>,
+  { port, vocabularySize }: Load,
+): Promise<void> {
   const { apiKey, canaryMs } = context.program;
   const health = await loopbackRequest({ port, path: '/health', apiKey, timeoutMs: requestMs });
   if (health.status !== 200)
@@ -138,7 +151,7 @@ async function singCanary(context: EngineContext<LlamaProgram>, port: number): P
         : `the test prompt failed: ${error instanceof Error ? error.message : String(error)}`,
     );
   });
-  const { tokenIds, firstMargin } = checkCanary(answer, await vocabularySize(port, apiKey));
+  const { tokenIds, firstMargin } = checkCanary(answer, vocabularySize);
   context.emit({ type: 'canary', tokenIds, firstMargin });
 }
 
@@ -162,13 +175,6 @@ async function untilExit(
     if (exit) throw engineError(explainExit(lines(), exit, 'load'));
     throw error;
   }
-}
-
-async function vocabularySize(port: number, apiKey: string): Promise<number | null> {
-  const answer = await loopbackRequest({ port, path: '/v1/models', apiKey, timeoutMs: requestMs });
-  const { data } = JSON.parse(answer.text) as { data?: readonly { meta?: { n_vocab?: unknown } | null }[] };
-  const size = data?.[0]?.meta?.n_vocab;
-  return typeof size === 'number' && size > 0 ? size : null;
 }
 
 /** The server answers between two batches, so a long batch leaves this without an answer: null, not zero. */

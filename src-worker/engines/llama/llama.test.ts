@@ -79,7 +79,11 @@ describe('server output', () => {
       'cmd_child_to_router:state:{"state":"loading","payload":{"stages":["text_model"],"current":"text_model","value":0.25}}',
       { kind: 'progress', stage: 'text_model', share: 0.25 },
     ],
-    ['cmd_child_to_router:state:{"state":"ready","payload":{"id":"x"}}', { kind: 'ready' }],
+    [
+      'cmd_child_to_router:state:{"state":"ready","payload":{"id":"x","meta":{"n_vocab":512}}}',
+      { kind: 'ready', vocabularySize: 512 },
+    ],
+    ['cmd_child_to_router:state:{"state":"ready","payload":null}', { kind: 'ready', vocabularySize: null }],
     [
       '0.01.234.567 I srv  llama_server: listening on http://127.0.0.1:41234',
       { kind: 'listening', port: 41234 },

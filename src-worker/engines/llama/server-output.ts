@@ -3,7 +3,7 @@
  * the child of its own router and reports on standard output, one line each:
  *
  *   cmd_child_to_router:state:{"state":"loading","payload":{"stages":["text_model"],"current":"text_model","value":0.42}}
- *   cmd_child_to_router:state:{"state":"ready","payload":{...}}
+ *   cmd_child_to_router:state:{"state":"ready","payload":{"meta":{"n_vocab":32000,...},...}}
  *
  * `value` is the share of the weights' bytes that are where they belong (tools/server/server-context.cpp,
  * `load_progress_callback`). In that mode it also ends when its standard input closes, and wants a line there
@@ -11,7 +11,7 @@
  */
 export type ServerOutput =
   | { readonly kind: 'progress'; readonly stage: string; readonly share: number }
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'ready'; readonly vocabularySize: number | null }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'log'; readonly level: 'debug' | 'info' | 'warn' | 'error'; readonly message: string };
 
@@ -33,6 +33,12 @@ export function parseServerOutput(line: string): ServerOutput {
   return { kind: 'log', ...parseLogLine(line) };
 }
 
+interface Payload {
+  readonly current?: unknown;
+  readonly value?: unknown;
+  readonly meta?: { readonly n_vocab?: unknown } | null;
+}
+
 function parseState(json: string): ServerOutput | null {
   let parsed: unknown;
   try {
@@ -42,9 +48,12 @@ function parseState(json: string): ServerOutput | null {
   }
   const { state, payload } = parsed as {
     state?: unknown;
-    payload?: { current?: unknown; value?: unknown } | null;
+    payload?: Payload | null;
   };
-  if (state === 'ready') return { kind: 'ready' };
+  if (state === 'ready') {
+    const size = payload?.meta?.n_vocab;
+    return { kind: 'ready', vocabularySize: typeof size === 'number' && size > 0 ? size : null };
+  }
   const share = payload?.value;
   if (state === 'loading' && typeof share === 'number' && share >= 0 && share <= 1) {
     const stage = payload?.current;
