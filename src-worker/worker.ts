@@ -48,7 +48,8 @@ export interface WorkerStatus {
   readonly controllerName: string | null;
   /** Why there is no session. */
   readonly trouble: ErrorBody | null;
-  readonly engines: readonly EngineObservation[];
+  /** Without the rights to reach them. */
+  readonly engines: readonly Omit<EngineObservation, 'endpoint'>[];
 }
 
 export interface Worker {
@@ -162,6 +163,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     onWelcome: (welcome) => {
       requests = createRequestServer(options.models, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
+      // What changed after the hello was made is in no frame yet.
+      report.call();
     },
     onAck: () => agent.dispatch({ type: 'ack' }),
     onFrame: receive,
@@ -192,7 +195,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       connected: session.welcome !== null,
       controllerName: session.welcome?.controllerName ?? null,
       trouble: session.trouble,
-      engines: agent.observed(),
+      engines: agent.observed().map(({ endpoint: _endpoint, ...engine }) => engine),
     }),
     close: () => (closing ??= close()),
   };

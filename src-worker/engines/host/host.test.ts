@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { engineEnvironment } from './environment.ts';
 import { createLineSplitter } from './line-splitter.ts';
+import { limitLog } from './log-limit.ts';
 import { parsePs, processUsage } from './process-usage.ts';
 
 describe('line splitter', () => {
@@ -53,4 +54,18 @@ describe('process usage', () => {
     expect(parsePs('1 10:00:01 T')).toEqual({ rssBytes: 1024, cpuMs: 36_001_000, suspended: true });
     expect(parsePs('')).toEqual({ rssBytes: null, cpuMs: null, suspended: false });
   });
+});
+
+it('a log in a loop is cut to a hundred lines a second, and the rest counted', () => {
+  let now = 0;
+  const passed: string[] = [];
+  const log = limitLog(
+    (_level, message) => passed.push(message),
+    () => now,
+  );
+  for (let line = 0; line < 150; line += 1) log('warn', `line ${line}`);
+  expect(passed).toHaveLength(100);
+  now = 1_000;
+  log('info', 'calm again');
+  expect(passed.slice(100)).toEqual(["50 lines of the engine's log were left out", 'calm again']);
 });

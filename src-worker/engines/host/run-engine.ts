@@ -5,6 +5,7 @@ import { forgetEngine, recordEngine } from '../../journal/engine-record.ts';
 import { startLlamaServer } from '../llama/llama-server.ts';
 import { startRpcServer } from '../llama/rpc-server.ts';
 import type { EngineContext, RunningProgram } from './engine-context.ts';
+import { limitLog } from './log-limit.ts';
 import { startNative, type NativeProcess } from './native-process.ts';
 import { processUsage, type ProcessUsage } from './process-usage.ts';
 
@@ -27,11 +28,15 @@ export function runEngine(init: EngineHostInit, emit: (event: EngineHostEvent) =
   let running: RunningProgram | null = null;
   let usage: ProcessUsage | null = null;
 
+  const log = limitLog(
+    (level, message) => emit({ type: 'log', level, message: message.slice(0, 4096) }),
+    () => performance.now(),
+  );
   const context = <Program>(program: Program): EngineContext<Program> => ({
     init,
     program,
     emit,
-    log: (level, message) => emit({ type: 'log', level, message: message.slice(0, 4096) }),
+    log,
     async start(name, args, environment) {
       const executable = join(init.engineDirectory, `${name}${executableSuffix}`);
       const started = await startNative({
