@@ -1,5 +1,6 @@
 import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
 import { duration, runScript } from './lib/console.mjs';
+import { brokenLinks } from './lib/doc-links.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 
@@ -23,15 +24,20 @@ const steps = [
 await runScript(async () => {
   await bootstrap();
   let failed = 0;
+  const report = (name, startedAt, problem) => {
+    console.log(`${problem === null ? 'ok    ' : 'FAILED'} ${name} (${duration(Date.now() - startedAt)})`);
+    if (problem === null) return;
+    failed += 1;
+    console.log(problem.trimEnd());
+  };
   for (const [name, ...command] of steps) {
     const startedAt = Date.now();
     const result = await run(pinnedNode(), command, { timeoutMs: 5 * 60_000 });
-    const passed = result.code === 0;
-    console.log(`${passed ? 'ok    ' : 'FAILED'} ${name} (${duration(Date.now() - startedAt)})`);
-    if (!passed) {
-      failed += 1;
-      process.stdout.write(result.timedOut ? `${result.output}not done after 5 minutes\n` : result.output);
-    }
+    const late = result.timedOut ? '\nnot done after 5 minutes' : '';
+    report(name, startedAt, result.code === 0 ? null : result.output + late);
   }
+  const startedAt = Date.now();
+  const links = brokenLinks();
+  report('links in the documentation', startedAt, links.length === 0 ? null : links.join('\n'));
   return failed === 0 ? 0 : 1;
 });
