@@ -1,11 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { assemble } from './engine/assemble.mjs';
-import { defaultCacheDirectory, ensurePrivateDirectory, entryProblem, foreignness } from './engine/cache.mjs';
-import { discard, prune, publish } from './engine/cache.mjs';
+import {
+  defaultCacheDirectory,
+  discard,
+  ensurePrivateDirectory,
+  entryProblem,
+  foreignness,
+  prune,
+  publish,
+} from './engine/cache.mjs';
 import { compile } from './engine/compile.mjs';
 import { buildIdOf, contentKey, readInputs, workKey } from './engine/inputs.mjs';
 import { acquireLock } from './engine/lock.mjs';
@@ -68,10 +75,10 @@ export async function ensureEngine({ root, log, cacheDir = defaultCacheDirectory
     const again = await entryProblem(dir, expected);
     if (again === null) return finish(true);
     if (again !== 'is missing') log(`the cached engine ${again}; it is built again`);
-    if (path.dirname(work) === works && isForeign(work)) discard(work);
+    if (existsSync(work) && foreignness(work, 'directory') !== null) discard(work);
     const cores = os.cpus().length;
     log(
-      `building the engine (llama.cpp ${inputs.llamaTag}, about ${Math.ceil(3 / cores)} to ${Math.ceil(8 / cores)} minutes on ${cores} cores, once) ...`,
+      `building the engine (llama.cpp ${inputs.llamaTag}, once; about ${Math.ceil(4 / cores)} min on ${cores} cores) ...`,
     );
     const compiled = await compile(inputs, toolchain, work, log);
     const temporary = path.join(engines, `.new-${randomUUID()}`);
@@ -89,14 +96,6 @@ export async function ensureEngine({ root, log, cacheDir = defaultCacheDirectory
     return finish(false);
   } finally {
     lock.release();
-  }
-}
-
-function isForeign(directory) {
-  try {
-    return foreignness(directory, 'directory') !== null;
-  } catch {
-    return false;
   }
 }
 

@@ -35,11 +35,17 @@ export function defaultCacheDirectory() {
 }
 
 /**
- * A folder that only this user can change, made when it is missing.
+ * A folder that only this user can change, made when it is missing. Whoever can write to the folder around it could
+ * exchange it, so that must not be everybody (unless, as in /tmp, everybody may only touch his own).
  * @throws {Error} when it cannot be trusted: programs are run from it
  */
 export function ensurePrivateDirectory(directory) {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const around = path.dirname(directory);
+  const { mode } = statSync(around);
+  if (process.getuid !== undefined && (mode & 0o002) !== 0 && (mode & 0o1000) === 0) {
+    throw new Error(`${around} can be written by everybody. Set COVEY_CACHE_DIR to a folder of your own.`);
+  }
   const problem = foreignness(directory, 'directory');
   if (problem === null) return;
   // Our own but open to others: what lies in it is judged on its own, the folder itself is closed.
@@ -108,11 +114,20 @@ export async function entryProblem(directory, expected) {
       const sha256 = await hashFile(path.join(directory, file.name));
       if (sha256 !== file.sha256) return `has ${name(file)} with other content than was built`;
     }
-    writeFileSync(stampFile, stamp, { mode: 0o600 });
+    remember(() => writeFileSync(stampFile, stamp, { mode: 0o600 }));
   }
   const now = new Date();
-  utimesSync(stampFile, now, now);
+  remember(() => utimesSync(stampFile, now, now));
   return null;
+}
+
+/** A cache that cannot be written (read-only, full) still serves. */
+function remember(write) {
+  try {
+    write();
+  } catch {
+    // Checked again next time.
+  }
 }
 
 const name = (file) => file.name;

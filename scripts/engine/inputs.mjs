@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { existsSync, openSync, closeSync, readFileSync, readSync, readdirSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+  readdirSync,
+  realpathSync,
+  statSync,
+} from 'node:fs';
 import path from 'node:path';
 import { runCommand } from './command.mjs';
 
@@ -77,7 +86,7 @@ export async function readInputs(root) {
   const llama = path.join(main, 'llama');
   const bundle = path.join(llama, 'gitRelease.bundle');
   const patches = listFiles(path.join(llama, 'patches')).filter((file) => file.endsWith('.diff'));
-  const libraryDirectory = path.join(base, 'bins', packageName);
+  const libraryDirectory = realpathSync(path.join(base, 'bins', packageName));
   return {
     llamaTag: readJson(path.join(llama, 'llama.cpp.info.json')).tag,
     nodeLlamaCppVersion,
