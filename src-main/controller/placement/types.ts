@@ -1,6 +1,33 @@
+import type { ErrorReason } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { Device } from '#shared/domain/node.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
+
+/** Settings of the planner. */
+export interface PlacementPolicy {
+  /** Share of a node's free memory that a plan leaves alone, 0..1. */
+  readonly headroomFraction: number;
+}
+
+/** One reason why a request cannot be placed; fits `reasons` of an error body. */
+export interface Refusal extends ErrorReason {
+  readonly code:
+    | 'context_invalid'
+    | 'parallel_invalid'
+    | 'node_unknown'
+    | 'node_repeated'
+    | 'no_nodes'
+    | 'weight_invalid'
+    | 'node_not_eligible'
+    | 'engine_missing'
+    | 'engine_build_mismatch'
+    | 'model_not_held'
+    | 'share_too_small'
+    | 'too_many_stages'
+    | 'too_many_devices'
+    | 'insufficient_memory';
+  readonly field: string;
+}
 
 /** The planner's contract with the scheduler (`scheduler/placing.ts`). */
 export interface PlanRequest {
