@@ -1,10 +1,11 @@
 import { productVersion } from '../nodejs/version.ts';
 import { createController, type Controller } from '../controller/controller.ts';
-import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
+import { createDialer } from '../nodejs/transport/dial.ts';
 import { createSessionPair } from '../nodejs/transport/memory-session.ts';
 import { createTransport } from '../nodejs/transport/transport-client.ts';
 import type { Worker } from '../../src-worker/worker.ts';
 import type { ControllerArguments } from './arguments.ts';
+import { spareConnections, upstreamDialer } from './dialers.ts';
 import { gatewaySocketPath, layFoundation, type Foundation } from './foundation.ts';
 import { announce, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
 
@@ -30,7 +31,7 @@ export async function startController(options: ControllerArguments): Promise<num
       logger: logger.child({ part: 'transport' }),
     });
     closers.push(() => transport.close());
-    const dialer = createUpstreamDialer({ identity });
+    const dialer = createDialer({ identity, spares: spareConnections });
     closers.push(async () => dialer.close());
     const controller = await createController({
       dataDirectory: data.path,
@@ -40,7 +41,7 @@ export async function startController(options: ControllerArguments): Promise<num
       api: options.api,
       gatewaySocket,
       transport,
-      dialUpstream: dialer.dialUpstream,
+      dialUpstream: upstreamDialer(dialer),
       engineBuildId:
         foundation.engine.directory === null
           ? { known: false, reason: foundation.engine.reason }
@@ -101,7 +102,7 @@ async function lend(
         return pair.atWorker;
       },
     },
-    models: await createModelHandlers({ dataDirectory: data.path, logger }),
+    models: await createModelHandlers({ dataDirectory: data.path, logger, clock: { now: Date.now } }),
     logger: logger.child({ role: 'worker' }),
     clock: { now: Date.now },
   });
