@@ -66,7 +66,7 @@ export function requireToolchain(compiler) {
   if (cmake === null || git === null || missing.length > 0) {
     const names = { cmake: 'CMake', compiler: 'a C++ compiler with make', git: 'git' };
     throw new Error(
-      `building the engine needs ${missing.map((name) => names[name]).join(' and ')}, not found here. ` +
+      `building the engine needs ${missing.map((name) => names[name]).join(', ')}, which this machine lacks. ` +
         `${installHint(missing)} Then run this again.`,
     );
   }
