@@ -3,7 +3,8 @@ const [first, ...rest] = process.argv.slice(2);
 
 if (first === 'controller' || first === 'worker') {
   const { runController, runWorker } = await import('./headless.ts');
-  process.exitCode = await (first === 'controller' ? runController(rest) : runWorker(rest));
+  // A role has said that it is done: whatever still holds the event loop (standard input, say) does not count.
+  process.exit(await (first === 'controller' ? runController(rest) : runWorker(rest)));
 } else {
   const { runCli } = await import('./cli/main.ts');
   process.exitCode = await runCli(process.argv.slice(2));

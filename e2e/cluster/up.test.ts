@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { generatePredictableModel, predictText } from '../../src-worker/models/predictable.ts';
 import { checkout } from '../support/checkout.ts';
+import { NodeEnded } from '../support/cluster.ts';
 import { startProcess, type ManagedProcess } from '../support/managed-process.ts';
 import { freePort, isListening } from '../support/ports.ts';
 import { killTree, listProcesses, stillRuns, type ProcessInfo } from '../support/processes.ts';
@@ -49,10 +50,12 @@ describe('npm run up', () => {
     await waitFor(
       'the summary',
       () => {
-        if (started.hasExited) throw new Error('it ended');
+        if (started.hasExited) throw new NodeEnded('npm run up', started.output());
         return started.stdout().includes('Ctrl-C ends all of it.');
       },
       90_000,
+      50,
+      NodeEnded,
     );
     return started;
   }
