@@ -45,8 +45,15 @@ describe.skipIf(missing)(`machines with addresses of their own${missing ? ` (${m
     const { controller, anna } = await start();
     const stories = storiesModel();
     const file = stories ?? (await predictableModel());
-    const { model, stages } = await loadReady(controller, file);
-    expect(stages.map((stage) => stage.path)).toEqual([null, 'direct']);
+    const { id, model } = await loadReady(controller, file);
+    await waitFor(
+      'the path of the link to be known',
+      async () =>
+        (await controller.client.call('deployment', { params: { id } })).stages.some(
+          (stage) => stage.path === 'direct',
+        ),
+      5_000,
+    );
     const text = await complete(controller.api, model, prompt, 60);
     if (stories) expect(text).toMatch(/^, there was a little girl named Lily\./);
     else expect(text).toBe(predictText(prompt, 60));
@@ -62,10 +69,10 @@ describe.skipIf(missing)(`machines with addresses of their own${missing ? ` (${m
       ['left', anna],
       ['right', ben],
     ] as const) {
-      const open = node
-        .ports()
-        .filter((port) => port.host !== '127.0.0.1' && port.host !== 'v6')
-        .map((port) => port.port);
+      // The API listens on both loopback addresses, the cluster port on all.
+      const ports = node.ports();
+      const loopback = new Set(ports.filter((port) => port.host === '127.0.0.1').map((port) => port.port));
+      const open = ports.map((port) => port.port).filter((port) => !loopback.has(port));
       expect([...new Set(open)]).toEqual([7879]);
       const scan = stranger.run(
         [

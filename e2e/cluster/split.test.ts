@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { predictText } from '../../src-worker/models/predictable.ts';
-import { predictableModel, storiesMissing, storiesModel } from '../support/models.ts';
+import { heavyModel, predictableModel, storiesMissing, storiesModel } from '../support/models.ts';
 import { complete, post, readStream } from '../support/openai-http.ts';
 import { loadReady, startSplitCluster } from '../support/split-cluster.ts';
 import { startReference } from '../support/reference-server.ts';
@@ -86,7 +86,7 @@ describe('a model split over two machines', () => {
         if (event.kind === 'replica-ready') return;
       }
     })();
-    await loadReady(controller, await predictableModel());
+    await loadReady(controller, await heavyModel());
     await watching;
     abort.abort();
     expect([...phases]).toEqual(expect.arrayContaining(['ben ready', 'anna loading']));

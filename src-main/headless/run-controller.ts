@@ -102,7 +102,7 @@ async function lend(
         return pair.atWorker;
       },
     },
-    models: await createModelHandlers({ dataDirectory: data.path, logger, clock: { now: Date.now } }),
+    models: await createModelHandlers({ dataDirectory: data.path, logger }),
     logger: logger.child({ role: 'worker' }),
     clock: { now: Date.now },
   });

@@ -49,7 +49,7 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
       processHost: foundation.processHost,
       transport,
       controller: { kind: 'remote', ...controller },
-      models: await createModelHandlers({ dataDirectory: data.path, logger, clock: { now: Date.now } }),
+      models: await createModelHandlers({ dataDirectory: data.path, logger }),
       logger,
       clock: { now: Date.now },
     });
