@@ -223,7 +223,7 @@ async function chooseModel(options, client, baseUrl, signal) {
   if (pulled !== null) return { source: pulled.model, about: source, prompt };
   if (wanted !== undefined || signal.aborted) throw new ScriptError(`${source} could not be downloaded.`);
 
-  say(`${defaultModel} was not to be had within ${defaultModelMs / 1000} s; making a model instead.`);
+  say(`${defaultModel} could not be downloaded; making a model instead.`);
   const { generatePredictableModel } = await import('../src-worker/models/predictable.ts');
   const file = path.join(options.data, 'made-up-story.gguf');
   mkdirSync(options.data, { recursive: true });

@@ -17,8 +17,16 @@ export async function listDeployments(context: CommandContext): Promise<void> {
         { header: 'MODEL', value: (one) => one.model, shrinkTo: 12 },
         { header: 'STATUS', value: statusText, paint: (text, one) => statusStyle(style, one)(text) },
         { header: 'MACHINES', value: machines, shrinkTo: 12 },
-        { header: 'CONTEXT', value: (one) => String(one.contextPerRequest), align: 'right' },
-        { header: 'RUNNING', value: (one) => `${one.requestsRunning}/${one.parallel}`, align: 'right' },
+        {
+          header: 'CONTEXT',
+          value: (one) => (one.contextPerRequest > 0 ? String(one.contextPerRequest) : ''),
+          align: 'right',
+        },
+        {
+          header: 'RUNNING',
+          value: (one) => (one.parallel > 0 ? `${one.requestsRunning}/${one.parallel}` : ''),
+          align: 'right',
+        },
         { header: 'ID', value: (one) => one.id },
       ],
       answer.deployments,

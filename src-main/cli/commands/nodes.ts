@@ -150,16 +150,17 @@ function statusStyle(style: Style, node: NodeView): (text: string) => string {
 }
 
 function whyNot(node: NodeView, now: number): string {
-  const drain = drainLine(node, now);
-  const reasons = node.ineligibleReasons.join('; ');
-  return [reasons || node.status, drain].filter(Boolean).join(', ');
+  const others = node.ineligibleReasons.filter((reason) => node.drain === null || !/draining/.test(reason));
+  return [drainLine(node, now), ...others].filter((reason) => reason !== null).join('; ') || node.status;
 }
 
 function drainLine(node: NodeView, now: number): string | null {
   if (!node.drain) return null;
-  if (node.drain.completedAt !== null) return 'drained, nothing runs there';
+  if (node.drain.completedAt !== null) return 'it is drained, nothing runs there';
   const leftMs = node.drain.deadlineAt - now;
-  return leftMs > 0 ? `requests may run for ${duration(leftMs)} more` : 'its deadline has passed';
+  return leftMs > 0
+    ? `it is draining, requests may run for ${duration(leftMs)} more`
+    : 'it is draining, its deadline has passed';
 }
 
 function orReason<T>(value: Unknownable<T>, show: (known: T) => string): string {
