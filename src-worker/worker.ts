@@ -98,6 +98,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       controllerId: controller.nodeId,
       physicalCores: probe.cores.physical,
       stopGraceMs: timings.stopGraceMs,
+      stageStartMs: timings.stageStartMs,
       canaryMs: timings.canaryMs,
       evidenceMs,
     },

@@ -10,6 +10,7 @@ export const testConfig: AgentConfig = {
   controllerId: nodeId('c'),
   physicalCores: 4,
   stopGraceMs: 5_000,
+  stageStartMs: 60_000,
   canaryMs: 60_000,
   evidenceMs: 1_000,
 };

@@ -67,6 +67,7 @@ function startHost(draft: Draft, engineId: EngineId, linkPorts: readonly number[
       kind: 'rpc',
       device: assignment.device,
       threads: stageThreads(assignment, config.physicalCores, otherCpuEngines),
+      startMs: config.stageStartMs,
     };
   } else {
     apiKey = draft.context.newSecret();
@@ -246,9 +247,10 @@ export function stageLost(draft: Draft, engineId: EngineId, stageEngineId: Engin
 function stageLostError(assignment: LlamaAssignment, stageEngineId: EngineId, cause: ErrorBody): ErrorBody {
   const stage = assignment.stages.find((candidate) => candidate.engineId === stageEngineId);
   const where = stage ? `the stage on ${stage.nodeName}` : `stage ${stageEngineId}`;
+  const named = stage !== undefined && cause.message.includes(stage.nodeName);
   return {
     code: 'stage_lost',
-    message: `${where} was lost: ${cause.message}`,
+    message: named ? cause.message : `${where} was lost: ${cause.message}`,
     reasons: [{ code: cause.code, message: cause.message, ...(stage ? { nodeId: stage.nodeId } : {}) }],
   };
 }

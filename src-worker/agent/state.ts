@@ -16,6 +16,8 @@ export interface AgentConfig {
   readonly physicalCores: number;
   /** How long a native program gets between the polite and the forced end. */
   readonly stopGraceMs: number;
+  /** How long a stage may take to answer, and a leader to answer the canary. */
+  readonly stageStartMs: number;
   readonly canaryMs: number;
   /** After a leader's engine died: how long to wait for a link to say which stage was the cause. */
   readonly evidenceMs: number;

@@ -91,7 +91,11 @@ describe('a stage', () => {
     a.on({ type: 'welcome', leaseMs: 900_000 });
     const started = a.assign(1, [stage]);
     expect(started).toEqual([
-      { type: 'startEngine', assignment: stage, program: { kind: 'rpc', device: 'CPU', threads: 4 } },
+      {
+        type: 'startEngine',
+        assignment: stage,
+        program: { kind: 'rpc', device: 'CPU', threads: 4, startMs: 60_000 },
+      },
     ]);
     expect(a.one(id)).toMatchObject({ phase: 'starting', endpoint: null });
     const granted = a.on(

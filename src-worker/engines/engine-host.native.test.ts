@@ -79,7 +79,7 @@ class Machine {
 
   async startStage(index: number): Promise<{ id: EngineId; port: number; pid: number }> {
     const id = engineId(deploymentId, 1, index);
-    this.start(id, { kind: 'rpc', device: 'CPU', threads: 1 });
+    this.start(id, { kind: 'rpc', device: 'CPU', threads: 1, startMs: 30_000 });
     await this.until(id, 'ready');
     const listening = this.find(id, 'listening');
     if (!listening) throw new Error('ready without a port');
@@ -222,7 +222,7 @@ describe('a stage', () => {
 
   it('on a device that does not exist fails and says so', async () => {
     const id = engineId(deploymentId, 1, 1);
-    machine.start(id, { kind: 'rpc', device: 'CUDA7', threads: 1 });
+    machine.start(id, { kind: 'rpc', device: 'CUDA7', threads: 1, startMs: 30_000 });
     await machine.until(id, 'ended');
     expect(machine.ended.get(id)).toMatchObject({ code: 'engine_start_failed' });
     expect(machine.ended.get(id)?.message).toContain('CUDA7');
@@ -272,7 +272,7 @@ it('a host whose parent has gone ends its engine and itself', async () => {
     engineDirectory: engine.directory,
     rpcProtocol: engine.rpcProtocol,
     journalDirectory: machine.journal,
-    program: { kind: 'rpc', device: 'CPU', threads: 1 },
+    program: { kind: 'rpc', device: 'CPU', threads: 1, startMs: 30_000 },
   } satisfies EngineHostInit);
   const pid = await listening;
   host.disconnect();
@@ -461,7 +461,7 @@ describe('a leader', () => {
       engineDirectory: machine.directory,
       rpcProtocol: engine.rpcProtocol,
       journalDirectory: machine.journal,
-      program: { kind: 'rpc', device: 'CPU', threads: 1 },
+      program: { kind: 'rpc', device: 'CPU', threads: 1, startMs: 30_000 },
     });
     await machine.until(id, 'ended', 5_000);
     expect(machine.ended.get(id)).toMatchObject({ code: 'engine_start_failed' });

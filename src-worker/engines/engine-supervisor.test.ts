@@ -24,7 +24,7 @@ const init = (): EngineHostInit => ({
   engineDirectory: '/engine',
   rpcProtocol: '6.0.0',
   journalDirectory,
-  program: { kind: 'rpc', device: 'CPU', threads: 1 },
+  program: { kind: 'rpc', device: 'CPU', threads: 1, startMs: 30_000 },
 });
 
 beforeEach(() => {

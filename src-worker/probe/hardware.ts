@@ -1,5 +1,5 @@
 import { arch, hostname, platform, release, totalmem } from 'node:os';
-import { statfs } from 'node:fs/promises';
+import { readFile, readdir, statfs } from 'node:fs/promises';
 import type { Hardware, Unknownable } from '#shared/domain/node.ts';
 import { readCores } from './cores.ts';
 import { probeDevices, type GpuAddress } from './devices.ts';
@@ -93,7 +93,8 @@ interface Gpu extends GpuAddress {
 }
 
 async function probeGpus(): Promise<Gpu[]> {
-  // Loaded when asked for: it is the heaviest part of an idle worker, and only a probe needs it.
+  if (process.platform === 'linux' && !(await hasDisplayController())) return [];
+  // Loaded when there is something to ask for: it takes 10 MB that do not come back.
   const { graphics } = await import('systeminformation');
   const { controllers } = await graphics();
   return controllers.slice(0, 32).map((card) => ({
@@ -103,6 +104,17 @@ async function probeGpus(): Promise<Gpu[]> {
     driver: text(card.driverVersion),
     pciId: pciId(card.pciBus) ?? pciId(card.busAddress),
   }));
+}
+
+/** Whether Linux knows of any: a PCI device of class 03, or a driver's card where there is no PCI. */
+async function hasDisplayController(): Promise<boolean> {
+  const devices = await readdir('/sys/bus/pci/devices').catch(() => []);
+  const classes = await Promise.all(
+    devices.map((name) => readFile(`/sys/bus/pci/devices/${name}/class`, 'latin1').catch(() => '')),
+  );
+  if (classes.some((text) => text.startsWith('0x03'))) return true;
+  const cards = await readdir('/sys/class/drm').catch(() => []);
+  return cards.some((name) => /^card\d+$/.test(name));
 }
 
 /** `01:00.0` and `00000000:01:00.0` are how the same address is written elsewhere. */

@@ -22,6 +22,8 @@ export const engineHostInit = z.object({
       kind: z.literal('rpc'),
       device: z.string(),
       threads: z.number().int().positive(),
+      /** How long it may take until it answers. */
+      startMs: z.number().int().positive(),
     }),
     z.object({
       kind: z.literal('llama'),

@@ -1,5 +1,4 @@
 import type { EngineHostCommand, EngineHostEvent } from '#shared/host/engine-host.ts';
-import { timings } from '#shared/config.ts';
 import { parentPort } from '../../../src-main/nodejs/process-host/parent-port.ts';
 import { runEngine, type RunningEngine } from './run-engine.ts';
 
@@ -14,6 +13,8 @@ const port = parentPort();
 const emit = (event: EngineHostEvent): void => port.send(event);
 let engine: RunningEngine | null = null;
 
+/** For an end that the parent has not asked for. */
+const graceMs = 5_000;
 /** Messages on their way to the parent get this long to leave. */
 const flushMs = 50;
 
@@ -39,7 +40,7 @@ port.onDisconnect(() => {
 
 // A terminal's Ctrl-C reaches every process of the group: the parent decides how engines end.
 process.on('SIGINT', () => undefined);
-process.on('SIGTERM', () => engine?.stop(timings.stopGraceMs));
+process.on('SIGTERM', () => engine?.stop(graceMs));
 
 process.on('uncaughtException', (error) => {
   engine?.kill();

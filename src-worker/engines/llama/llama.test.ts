@@ -60,7 +60,7 @@ describe('arguments', () => {
   });
 
   it('of a stage are explicit', () => {
-    expect(rpcServerArguments({ kind: 'rpc', device: 'CPU', threads: 3 }, 4001)).toEqual([
+    expect(rpcServerArguments({ kind: 'rpc', device: 'CPU', threads: 3, startMs: 30_000 }, 4001)).toEqual([
       '-H',
       '127.0.0.1',
       '-p',

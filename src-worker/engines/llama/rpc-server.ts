@@ -1,5 +1,4 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { timings } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { EngineContext, RunningProgram } from '../host/engine-context.ts';
 import { engineEnvironment } from '../host/environment.ts';
@@ -57,7 +56,7 @@ async function greet(
   accepted: () => boolean,
   tail: LogTail,
 ): Promise<void> {
-  const deadline = performance.now() + timings.stageStartMs;
+  const deadline = performance.now() + context.program.startMs;
   for (;;) {
     if (context.signal.aborted) throw new CoveyError('cancelled', 'the engine was stopped while it started');
     if (server.exit) throw engineError(explainExit(tail.lines(), server.exit, 'load'));
@@ -72,7 +71,7 @@ async function greet(
     if (performance.now() > deadline) {
       throw new CoveyError(
         'engine_timeout',
-        `ggml-rpc-server did not answer within ${Math.round(timings.stageStartMs / 1000)} s`,
+        `ggml-rpc-server did not answer within ${Math.round(context.program.startMs / 1000)} s`,
       );
     }
     await delay(retryMs);
