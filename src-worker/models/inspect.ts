@@ -6,6 +6,7 @@ import { MAX_HEADER_BYTES, parseGgufHeader } from '#shared/gguf/header.ts';
 import { summariseModel } from '#shared/gguf/summarise.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
 import { err, ok, type Result } from '#shared/lib/result.ts';
+import { abortError } from './abort.ts';
 import { hashModel } from './model-hash.ts';
 import { modelStem, parseShardName, shardNames } from './shards.ts';
 
@@ -43,9 +44,7 @@ export async function inspectModelFile(
   try {
     return ok(await raceAbort(inspect(path, signal), signal));
   } catch (thrown) {
-    if (thrown instanceof CoveyError) return err(thrown);
-    if (options.signal?.aborted === true)
-      return err(new CoveyError('cancelled', `reading ${path} was cancelled`));
+    if (options.signal?.aborted === true) return err(abortError(options.signal, `reading ${path}`));
     if (timeout.aborted) {
       return err(
         new CoveyError('timeout', `${path} could not be read within ${timeoutMs / 1000} s`, {
@@ -53,7 +52,7 @@ export async function inspectModelFile(
         }),
       );
     }
-    return err(fileError(path, thrown));
+    return err(thrown instanceof CoveyError ? thrown : fileError(path, thrown));
   }
 }
 
