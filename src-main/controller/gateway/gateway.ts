@@ -24,13 +24,16 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
+/** The controller hears from the worker why an engine is gone, within about a second. */
+const lostGraceMs = 1_500;
+
 /**
  * The controller's HTTP side: `/v1`, `/api` and `/healthz` for this machine, `/v1` alone for members.
  * @throws CoveyError `port_in_use`, `config_invalid`
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { logger, listen } = options;
-  const openAi = openAiRoutes(options);
+  const openAi = openAiRoutes({ ...options, lostGraceMs });
   const local = await startHttpServer({
     listen: { loopback: listen },
     groups: [openAi, controllerApiRoutes(options.service), health(options.routes)],

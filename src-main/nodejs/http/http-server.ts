@@ -5,7 +5,7 @@ import { CoveyError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { checkLoopbackCaller } from './guard.ts';
 import { listenLocalSocket, listenLoopback } from './listen.ts';
-import { errorHeaders, openAiShape, respondError } from './respond.ts';
+import { errorHeaders, hasBody, openAiShape, respondError } from './respond.ts';
 import { createRouter, type RouteGroup } from './router.ts';
 
 /** One request and what a handler may know about it. */
@@ -160,10 +160,8 @@ function pathOf(req: IncomingMessage): string {
 
 /** A body of another type could come from a form of any page, without asking first. */
 function requireJson(req: IncomingMessage): void {
-  const hasBody =
-    req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
   const type = req.headers['content-type'];
-  if (!hasBody && type === undefined) return;
+  if (!hasBody(req) && type === undefined) return;
   if (req.method === 'GET' || req.method === 'HEAD') return;
   if (type !== undefined && /^application\/json\s*(;|$)/i.test(type)) return;
   throw new CoveyError(

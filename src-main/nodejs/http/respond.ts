@@ -38,6 +38,11 @@ export function errorHeaders(error: CoveyError): Record<string, string> {
   return { 'retry-after': String(Math.max(1, Math.ceil(error.details.retryAfterS ?? defaultRetryAfterS))) };
 }
 
+/** The request announces a body; at the time of its head that is all that can be known. */
+export function hasBody(req: IncomingMessage): boolean {
+  return req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
+}
+
 export function expectsContinue(req: IncomingMessage): boolean {
   return req.headers.expect?.toLowerCase() === '100-continue';
 }
@@ -50,7 +55,7 @@ function respondBytes(
 ): void {
   const { req } = res;
   const all = { ...headers, 'content-length': body.length, 'cache-control': 'no-store' };
-  if (req.complete) {
+  if (req.complete || !hasBody(req)) {
     res.writeHead(status, all);
     res.end(body);
     return;

@@ -16,6 +16,7 @@ import type { ControllerService } from '../ports.ts';
 import { createEventStream } from './event-stream.ts';
 
 const bodyLimitBytes = 1024 * 1024;
+const pathParameters = z.object({ node: nodeRef.optional(), id: nodeRef.optional() });
 const noBody = z.strictObject({});
 const logQuery = z.strictObject({
   node: nodeRef.optional(),
@@ -27,7 +28,8 @@ export function controllerApiRoutes(service: ControllerService): RouteGroup {
   const ok = (call: HttpCall, body: unknown): void => respondJson(call.res, 200, body);
   const bodyOf = <T>({ req, res }: HttpCall, schema: z.ZodType<T>): Promise<T> =>
     readJson(req, res, bodyLimitBytes, schema);
-  const param = (call: HttpCall, name: 'node' | 'id'): string => check(nodeRef, call.params[name], name);
+  const param = (call: HttpCall, name: 'node' | 'id'): string =>
+    check(pathParameters, call.params, 'The path')[name] ?? '';
 
   const handlers: Record<ApiRoute, (call: HttpCall) => void | Promise<void>> = {
     status: (call) => ok(call, service.status()),

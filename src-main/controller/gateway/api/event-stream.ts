@@ -11,7 +11,7 @@ const heartbeatMs = 15_000;
 /** What may wait for a subscriber that does not read; past events it asked for come on top. */
 const waitingBytes = 1024 * 1024;
 
-const lastEventId = z.coerce.number().int().nonnegative();
+const followHeaders = z.object({ 'last-event-id': z.coerce.number().int().nonnegative().optional() });
 
 /** `GET /api/events`: server-sent events; `Last-Event-ID` brings back those since then that are still kept. */
 export function createEventStream(service: ControllerService): (call: HttpCall) => void {
@@ -21,8 +21,7 @@ export function createEventStream(service: ControllerService): (call: HttpCall) 
       const why = `${maxSubscribers} programs follow the events already; close one of them first.`;
       throw new CoveyError('too_many_requests', why);
     }
-    const header = req.headers['last-event-id'];
-    const lastId = header === undefined ? null : check(lastEventId, header, 'Last-Event-ID');
+    const lastId = check(followHeaders, req.headers, 'The headers')['last-event-id'] ?? null;
 
     res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' });
     // A comment at once, so that the subscriber knows that it is connected.

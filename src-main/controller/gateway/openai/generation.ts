@@ -16,12 +16,12 @@ export interface GenerationOptions {
   readonly dialUpstream: DialUpstream;
   readonly budget: BodyBudget;
   readonly logger: Logger;
+  /** How long a lost engine's requests wait for the controller to learn why. */
+  readonly lostGraceMs: number;
 }
 
 /** Images travel within the JSON. */
 const bodyLimitBytes = 32 * 1024 * 1024;
-/** The controller hears from the worker why an engine is gone, within about a second. */
-const lostGraceMs = 1_500;
 const knownNames = 20;
 
 /**
@@ -85,7 +85,7 @@ async function forward(
     const relay = new Relay({
       res: call.res,
       request: engineRequest(path, upstream.apiKey, body),
-      policy: policyFor(model),
+      policy: policyFor(model, options.lostGraceMs),
       open(owner, signal) {
         if (upstream.kind === 'local') return connectLoopback(upstream.port, timings.connectMs, owner);
         return options.dialUpstream(upstream, signal).then((stream) => adoptStream(stream, owner));
@@ -112,7 +112,7 @@ function endRequest(running: RunningRequest, outcome: RelayOutcome | null): void
   else running.end(outcome.kind);
 }
 
-function policyFor(model: string): RelayPolicy {
+function policyFor(model: string, lostGraceMs: number): RelayPolicy {
   return {
     passHeaders: ['content-type'],
     rewrite: rewriteEngineAnswer,

@@ -16,6 +16,7 @@ export function openAiRoutes(options: {
   readonly routes: RouteTable;
   readonly dialUpstream: DialUpstream;
   readonly logger: Logger;
+  readonly lostGraceMs: number;
 }): RouteGroup {
   const { routes } = options;
   const generation = { ...options, budget: new BodyBudget(bodyBudgetBytes) };
