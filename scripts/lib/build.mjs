@@ -16,6 +16,16 @@ export const entries = {
 /** Native or CommonJS packages, and those that look up their own files: loaded from node_modules. */
 const external = ['better-sqlite3', 'ws', 'systeminformation', '@peculiar/x509', 'node-llama-cpp'];
 
+/** zod brings its messages in fifty languages, half of its size; ours are English. */
+const englishOnly = {
+  name: 'english-only',
+  setup(build) {
+    build.onLoad({ filter: /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/ }, () => ({
+      contents: "export { default as en } from './en.js';",
+    }));
+  },
+};
+
 const dist = inRoot('dist');
 const stampFile = path.join(dist, '.stamp');
 
@@ -46,6 +56,9 @@ export async function ensureBuild() {
       sourcemap: 'linked',
       sourcesContent: false,
       legalComments: 'none',
+      minifySyntax: true,
+      minifyWhitespace: true,
+      plugins: [englishOnly],
       logLevel: 'silent',
     });
   } catch (error) {
