@@ -38,7 +38,6 @@ export function createClientSession(
     const waiting = early ?? [];
     early = null;
     for (const text of waiting) take(text);
-    if (end) for (const listener of closeListeners) listener(end.reason);
   };
 
   return {
@@ -49,13 +48,12 @@ export function createClientSession(
     },
     onMessage(listener) {
       messageListeners.push(listener);
-      if (early && messageListeners.length === 1) queueMicrotask(flush);
+      if (messageListeners.length === 1) queueMicrotask(flush);
     },
     onClose(listener) {
       closeListeners.push(listener);
-      // It ended before anyone listened, and the messages before the end are out.
       const over = end;
-      if (over && !early) queueMicrotask(() => listener(over.reason));
+      if (over) queueMicrotask(() => listener(over.reason));
     },
     close() {
       if (!end) channel.close();
@@ -67,7 +65,8 @@ export function createClientSession(
     closed(reason) {
       if (end) return;
       end = { reason };
-      if (!early) for (const listener of closeListeners) listener(reason);
+      if (early && messageListeners.length > 0) flush();
+      for (const listener of closeListeners) listener(reason);
     },
   };
 }

@@ -1,9 +1,10 @@
-import { connect, type ConnectionOptions, type SecureContext, type TLSSocket } from 'node:tls';
+import type { ConnectionOptions, SecureContext, TLSSocket } from 'node:tls';
 import type { Address } from '#shared/domain/node.ts';
 import { CoveyError, type ErrorCode } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { AlpnName } from '#shared/protocol/version.ts';
 import { nodeIdOfCertificate } from '../identity/node-id.ts';
+import { tls } from './tls-settings.ts';
 
 export interface TlsTarget {
   readonly addresses: readonly Address[];
@@ -77,7 +78,7 @@ export function dialTls(context: SecureContext, target: TlsTarget, limits: DialL
         servername: '',
         allowHalfOpen: true,
       };
-      const socket = connect(options);
+      const socket = tls.connect(options);
       socket.setNoDelay(true);
       socket.setKeepAlive(true, keepAliveMs);
       attempts.add(socket);

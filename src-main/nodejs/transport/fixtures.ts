@@ -1,13 +1,16 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { connect as tlsConnect, type ConnectionOptions } from 'node:tls';
 import type { Address } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
+import type { TransportAudit, TransportEvent, TransportInit } from '#shared/host/transport.ts';
 import type { EngineId } from '#shared/lib/ids.ts';
 import { createLogger } from '../logging.ts';
 import { createSelfSigned } from '../identity/self-signed.ts';
 import { nodeIdOfCertificate } from '../identity/node-id.ts';
 import type { Identity } from '../identity/identity.ts';
+import { createTransportHost, type TransportHost } from './host/host.ts';
 
 /** What the tests of this directory share. */
 
@@ -98,4 +101,95 @@ export function listenEcho(): Promise<LoopbackServer> {
 
 export function sha256(data: Uint8Array): string {
   return createHash('sha256').update(data).digest('hex');
+}
+
+export interface TestHost {
+  readonly identity: Identity;
+  readonly address: Address;
+  readonly events: TransportEvent[];
+  readonly host: TransportHost;
+  /** The first event that matches, past or future. */
+  event<T extends TransportEvent['type']>(
+    type: T,
+    matches?: (event: Extract<TransportEvent, { type: T }>) => boolean,
+  ): Promise<Extract<TransportEvent, { type: T }>>;
+  audits(): TransportAudit[];
+}
+
+/** A transport host inside the test's own process, on a random loopback port. */
+export async function startHost(identity: Identity, init: Partial<TransportInit> = {}): Promise<TestHost> {
+  const events: TransportEvent[] = [];
+  const host = await createTransportHost(
+    {
+      nodeId: identity.nodeId,
+      keyPem: identity.keyPem,
+      certPem: identity.certPem,
+      role: 'worker',
+      listen: { host: '127.0.0.1', port: 0 },
+      gatewaySocket: null,
+      pulseMs: 50,
+      pulseLostMs: 400,
+      members: [],
+      grants: [],
+      ...init,
+    },
+    (event) => void events.push(event),
+  );
+  const [ready] = events;
+  if (ready?.type !== 'ready') throw new Error('the host did not say that it is ready');
+  return {
+    identity,
+    events,
+    host,
+    get address() {
+      if (!ready.clusterAddress) throw new Error('this host does not listen');
+      return ready.clusterAddress;
+    },
+    async event(type, matches) {
+      type Event = Extract<TransportEvent, { type: typeof type }>;
+      const find = (): Event | undefined =>
+        events.find((event): event is Event => event.type === type && (matches?.(event as Event) ?? true));
+      await until(() => find() !== undefined, `event ${type}`);
+      return find() as Event;
+    },
+    audits: () => events.flatMap((event) => (event.type === 'audit' ? [event.audit] : [])),
+  };
+}
+
+/** What a peer of any kind sees of a TLS port: the bytes it got until the end, and how it ended. */
+export interface Observed {
+  readonly connected: boolean;
+  readonly bytes: Buffer;
+  readonly error: string | null;
+}
+
+/**
+ * Dials with any TLS options, writes `hello`, and waits until the other side ends the connection (or for
+ * `maxMs`).
+ */
+export function observeTls(
+  port: number,
+  options: ConnectionOptions,
+  hello: Uint8Array | string = '',
+  maxMs = 3_000,
+): Promise<Observed> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let connected = false;
+    let error: string | null = null;
+    const socket = tlsConnect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options }, () => {
+      connected = true;
+      if (hello.length > 0) socket.write(hello);
+    });
+    const timer = setTimeout(() => {
+      error = 'still open';
+      socket.destroy();
+    }, maxMs);
+    socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+    socket.on('error', (thrown: NodeJS.ErrnoException) => (error = thrown.code ?? thrown.message));
+    socket.on('close', () => {
+      clearTimeout(timer);
+      resolve({ connected, bytes: Buffer.concat(chunks), error });
+    });
+  });
 }

@@ -1,13 +1,13 @@
 import { constants } from 'node:crypto';
-import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import type { Address } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { Grant, Member, TransportAudit } from '#shared/host/transport.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { ALPN } from '#shared/protocol/version.ts';
 import { keepAliveMs, peerKey } from '../dial-tls.ts';
-import { tlsSettings } from '../tls-settings.ts';
+import { tls, tlsSettings } from '../tls-settings.ts';
 import { createConnectionGate, gateLimits, type GateLimits, type GatePass } from './connection-gate.ts';
 
 export interface ListenerOptions {
@@ -51,7 +51,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
   const connections = new Set<Socket>();
   const passes = new Map<string, GatePass>();
 
-  const tls = createTlsServer({
+  const secure = tls.createServer({
     ...tlsSettings(options.identity),
     ALPNProtocols: protocols,
     requestCert: true,
@@ -62,7 +62,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   });
 
-  const tcp = createTcpServer(
+  const tcp = createServer(
     { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
     (raw) => {
       const remoteAddress = plainAddress(raw.remoteAddress ?? '');
@@ -86,11 +86,11 @@ export async function createListener(options: ListenerOptions): Promise<Listener
         passes.delete(key);
         pass.closed();
       });
-      tls.emit('connection', raw);
+      secure.emit('connection', raw);
     },
   );
 
-  tls.on('tlsClientError', (error: Error & { code?: string }, socket) => {
+  secure.on('tlsClientError', (error: Error & { code?: string }, socket) => {
     socket.destroy();
     // A port that opens and closes (a health check, a scanner) is not worth a line.
     if (error.code === 'ECONNRESET') return;
@@ -102,7 +102,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     });
   });
 
-  tls.on('secureConnection', (socket) => {
+  secure.on('secureConnection', (socket) => {
     socket.on('error', () => socket.destroy());
     socket.setNoDelay(true);
     const remoteAddress = plainAddress(socket.remoteAddress ?? '');
