@@ -209,11 +209,10 @@ export async function startHubServer(): Promise<HubServer> {
         const left = fault.afterBytes - sent;
         if (bytes.length >= left) {
           fault.times--;
-          response.write(bytes.subarray(0, left));
-          if (fault.kind === 'cut') {
-            if (fault.times === 0 && fault.then !== undefined) fault = fault.then;
-            setTimeout(() => response.destroy(), 10);
-          }
+          const cut = fault.kind === 'cut';
+          if (fault.kind === 'cut' && fault.times === 0 && fault.then !== undefined) fault = fault.then;
+          // The end of the connection must not overtake the bytes before it.
+          response.write(bytes.subarray(0, left), () => void (cut && response.socket?.end()));
           return;
         }
       }

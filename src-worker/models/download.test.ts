@@ -61,6 +61,10 @@ async function refusal(work: Promise<unknown>): Promise<CoveyError> {
 
 const contentRequests = () => hub.requests.filter((request) => request.at === 'cdn');
 
+/** Where each request for content began. */
+const ranges = (): number[] =>
+  contentRequests().map((request) => Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? 'bytes=0-')?.[1]));
+
 /** Partial files, by name and size. */
 async function partials(): Promise<Record<string, number>> {
   const root = join(directory, '.downloads');
@@ -153,15 +157,20 @@ describe('a download that breaks', () => {
   it('goes on where the connection broke', async () => {
     hub.misbehave({ kind: 'cut', afterBytes: 1_000_000, times: 3 });
     await pull();
-    const asked = contentRequests().map((request) => request.headers.range);
-    expect(asked).toEqual([undefined, 'bytes=1000000-', 'bytes=2000000-', 'bytes=3000000-']);
+    // What was still on its way within this process when the connection broke may be asked for again.
+    const asked = ranges();
+    expect(asked).toHaveLength(4);
+    for (const [index, from] of asked.entries()) {
+      expect(from).toBeLessThanOrEqual((asked[index - 1] ?? 0) + (index === 0 ? 0 : 1_000_000));
+      if (index > 0) expect(from).toBeGreaterThan((asked[index - 1] ?? 0) + 500_000);
+    }
     expect(contentRequests()[1]?.headers['if-range']).toMatch(/^"[0-9a-f]{32}"$/);
   });
 
   it('takes silence for a break', async () => {
     hub.misbehave({ kind: 'stall', afterBytes: 1_000_000, times: 1 });
     await pull();
-    expect(contentRequests().map((request) => request.headers.range)).toEqual([undefined, 'bytes=1000000-']);
+    expect(ranges()).toEqual([0, 1_000_000]);
   });
 
   it('gives up when nothing more comes, and is continued by the next', async () => {
@@ -170,12 +179,13 @@ describe('a download that breaks', () => {
     const error = await refusal(pull());
     expect(error.code).toBe('download_failed');
     expect(error.message).toContain('503');
-    expect((await partials())['story.gguf.part']).toBe(1_000_000);
+    const { 'story.gguf.part': kept = 0 } = await partials();
+    expect(kept).toBeGreaterThan(500_000);
 
     hub.misbehave(null);
     const seen: TransferProgress[] = [];
     await pull(SOURCE, { onProgress: (progress) => seen.push(progress) });
-    expect(contentRequests().at(-1)?.headers.range).toBe('bytes=1000000-');
+    expect(ranges().at(-1)).toBe(kept);
     expect(seen.at(-1)?.doneBytes).toBe(storyBytes);
   });
 
@@ -195,7 +205,7 @@ describe('a download that breaks', () => {
     expect(kept).toBeLessThan(storyBytes);
     hub.misbehave(null);
     await pull();
-    expect(contentRequests().at(-1)?.headers.range).toBe(`bytes=${kept}-`);
+    expect(ranges().at(-1)).toBe(kept);
     expect(library.list()).toHaveLength(1);
   });
 

@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { open, readFile, rename, rm, stat, truncate, type FileHandle } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -49,17 +49,17 @@ export async function downloadFile(
     return;
   }
   try {
-    await fetchAll(settings, file, folder, name, meter, resumed, signal);
-    if ((await hashOf(path, signal)).digest('hex') !== file.sha256) {
-      await removePart(folder, name);
+    let sha256 = await fetchAll(settings, file, folder, name, meter, resumed, signal);
+    if (sha256 !== file.sha256 && resumed > 0) {
       // What was taken up again may be at fault, not what the hub sends.
-      if (resumed === 0) throw corrupt(file);
+      await removePart(folder, name);
       meter.advance(-file.bytes);
-      await fetchAll(settings, file, folder, name, meter, 0, signal);
-      if ((await hashOf(path, signal)).digest('hex') !== file.sha256) {
-        await removePart(folder, name);
-        throw corrupt(file);
-      }
+      sha256 = await fetchAll(settings, file, folder, name, meter, 0, signal);
+    }
+    if (sha256 !== file.sha256) {
+      await removePart(folder, name);
+      const message = `what was downloaded as ${file.path} has not the SHA-256 that the hub names`;
+      throw new CoveyError('download_corrupt', message);
     }
     await rename(path, join(folder, name));
     await rm(join(folder, `${name}.json`), { force: true });
@@ -69,6 +69,7 @@ export async function downloadFile(
   }
 }
 
+/** Fetches what is missing after the first `resumed` bytes; returns the SHA-256 of the whole. */
 async function fetchAll(
   settings: HubSettings,
   file: RemoteFile,
@@ -77,12 +78,13 @@ async function fetchAll(
   meter: Meter,
   resumed: number,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<string> {
   const path = join(folder, `${name}.part`);
   const target = await open(path, resumed > 0 ? 'r+' : 'w', 0o600);
   let position = resumed;
   meter.advance(resumed);
   try {
+    let hash = await hashOfStart(target, resumed, signal);
     for (let fruitless = 0; position < file.bytes;) {
       const before = position;
       try {
@@ -90,6 +92,7 @@ async function fetchAll(
         if (response.statusCode === 200 && position > 0) {
           meter.advance(-position);
           position = 0;
+          hash = createHash('sha256');
         }
         for await (const piece of response as AsyncIterable<Buffer>) {
           if (position + piece.length > file.bytes) {
@@ -100,6 +103,7 @@ async function fetchAll(
             );
           }
           await target.write(piece, 0, piece.length, position);
+          hash.update(piece);
           position += piece.length;
           meter.advance(piece.length);
         }
@@ -117,10 +121,10 @@ async function fetchAll(
       }
     }
     await target.sync();
+    return hash.digest('hex');
   } finally {
     await target.close();
   }
-  await truncate(path, file.bytes);
 }
 
 /** Asks for the file from `position` on; the answer is 206 from there, or 200 from the start. */
@@ -188,28 +192,18 @@ async function removePart(folder: string, name: string): Promise<void> {
   await rm(join(folder, `${name}.json`), { force: true });
 }
 
-async function hashOf(path: string, signal: AbortSignal): Promise<Hash> {
+/** A SHA-256 that has read the first `bytes` of a file. */
+async function hashOfStart(file: FileHandle, bytes: number, signal: AbortSignal): Promise<Hash> {
   const hash = createHash('sha256');
-  let file: FileHandle | null = null;
-  try {
-    file = await open(path, 'r');
-    const buffer = Buffer.alloc(HASH_BYTES);
-    for (;;) {
-      signal.throwIfAborted();
-      const { bytesRead } = await file.read(buffer, 0, buffer.length, null);
-      if (bytesRead === 0) return hash;
-      hash.update(buffer.subarray(0, bytesRead));
-    }
-  } finally {
-    await file?.close();
+  const buffer = Buffer.alloc(Math.min(HASH_BYTES, bytes));
+  for (let position = 0; position < bytes;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, bytes - position), position);
+    if (bytesRead === 0) break;
+    hash.update(buffer.subarray(0, bytesRead));
+    position += bytesRead;
   }
-}
-
-function corrupt(file: RemoteFile): CoveyError {
-  return new CoveyError(
-    'download_corrupt',
-    `what was downloaded as ${file.path} has not the SHA-256 that the hub names`,
-  );
+  return hash;
 }
 
 function isDiskError(thrown: unknown): boolean {
