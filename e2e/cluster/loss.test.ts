@@ -161,6 +161,74 @@ describe('kill -9 during load', () => {
   });
 });
 
+describe('kill -9 of rpc-server during prefill', () => {
+  test('the stream that had not begun gets a proper error, and the model loads again', async () => {
+    const split = await startSplitCluster(cluster.current);
+    const before = await loadReady(split.controller, await heavyModel(), { parallel: 1 });
+    const body = {
+      model: before.model,
+      prompt: 'once upon a time '.repeat(150),
+      max_tokens: 4,
+      temperature: 0,
+    };
+    const stream = post(split.controller.api, '/v1/completions', { ...body, stream: true });
+    await waitFor(
+      'the prompt to be computed',
+      async () => {
+        const node = await split.controller.client.call('node', { params: { node: 'ben' } });
+        return (
+          (await requestsRunning(split)) === 1 && node.engines.some((engine) => (engine.cpuMs ?? 0) > 300)
+        );
+      },
+      20_000,
+    );
+    kill(split.ben.engines('ggml-rpc-server')[0]);
+    const answer = await stream.done;
+    expect(answer.cut).toBe(false);
+    const error =
+      answer.status === 200
+        ? readStream(answer.body).error
+        : (JSON.parse(answer.body) as { error: { type: string } }).error;
+    expect(error).toMatchObject({ type: 'server_error' });
+    await untilReloaded(split, before);
+    await complete(split.controller.api, before.model, 'once', 4);
+  });
+});
+
+const requestsRunning = async (split: SplitCluster): Promise<number> =>
+  (await split.controller.client.call('status')).requestsRunning;
+
+describe('kill -9 of the controller during decode', () => {
+  test('the client sees its connection end, the slot is free, and it serves again without a reload', async () => {
+    const split = await startSplitCluster(cluster.current);
+    const { controller, anna, ben } = split;
+    const before = await loadReady(controller, await heavyModel(), { parallel: 1 });
+    const stream = post(controller.api, '/v1/completions', {
+      model: before.model,
+      prompt: 'once',
+      max_tokens: 3_500,
+      temperature: 0,
+      stream: true,
+    });
+    await stream.received(2_000);
+    const engines = enginesOf(split).map(({ pid }) => pid);
+    await controller.crash();
+    const outcome = await stream.done.then(
+      (answer) => answer.cut,
+      () => true,
+    );
+    expect(outcome).toBe(true);
+    const again = await cluster.current.startController({
+      dataDirectory: controller.dataDirectory,
+      cluster: controller.report.clusterAddress ?? '',
+    });
+    const view = await untilStatus(again, before.id, 'ready', 30_000);
+    expect(view.epoch).toBe(1);
+    expect([...anna.engines(), ...ben.engines()].map(({ pid }) => pid)).toEqual(engines);
+    await complete(again.api, before.model, 'once', 4);
+  });
+});
+
 describe('an engine that stands still', () => {
   test.each([
     ['rpc-server', ({ ben }: SplitCluster) => ben.engines('ggml-rpc-server')[0]],
