@@ -8,7 +8,7 @@ const impure = [
 ];
 
 export default tseslint.config(
-  { ignores: ['dist/**', 'build/**', 'node_modules/**'] },
+  { ignores: ['dist/**', 'build/**', 'coverage/**', '.tmp/**'] },
   {
     files: ['**/*.ts'],
     extends: [...tseslint.configs.recommendedTypeChecked],

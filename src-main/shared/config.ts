@@ -40,7 +40,10 @@ export const listenAddressSchema = z
     const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
     const port = match ? Number(match[3]) : NaN;
     if (!match || port > 65_535) {
-      context.addIssue({ code: 'custom', message: `must be HOST:PORT with a port from 0 to 65535, got "${text}"` });
+      context.addIssue({
+        code: 'custom',
+        message: `must be HOST:PORT with a port from 0 to 65535, got "${text}"`,
+      });
       return z.NEVER;
     }
     return { host: (match[1] ?? match[2]) as string, port };

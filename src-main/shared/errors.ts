@@ -8,7 +8,14 @@ interface CatalogueEntry {
   /** Whether the same request may succeed later with nothing changed by the caller. */
   readonly retryable: boolean;
   /** OpenAI's `error.type`. */
-  readonly type: 'invalid_request_error' | 'authentication_error' | 'permission_error' | 'not_found_error' | 'conflict_error' | 'server_error' | 'rate_limit_error';
+  readonly type:
+    | 'invalid_request_error'
+    | 'authentication_error'
+    | 'permission_error'
+    | 'not_found_error'
+    | 'conflict_error'
+    | 'server_error'
+    | 'rate_limit_error';
 }
 
 const badRequest: CatalogueEntry = { status: 400, retryable: false, type: 'invalid_request_error' };

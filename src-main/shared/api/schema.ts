@@ -68,9 +68,18 @@ export type LoadBody = z.infer<typeof loadBodySchema>;
 export const inviteViewSchema = z.object({ joinString: z.string(), expiresAt: z.number() });
 export type InviteView = z.infer<typeof inviteViewSchema>;
 
-export const importBodySchema = z.strictObject({ node: nodeRef, path: z.string().min(1).max(4096), name: z.string().min(1).max(256).optional() });
-export const pullBodySchema = z.strictObject({ node: nodeRef.optional(), source: z.string().min(4).max(1024) });
-export const drainBodySchema = z.strictObject({ deadlineMs: z.number().int().min(0).max(86_400_000).optional() });
+export const importBodySchema = z.strictObject({
+  node: nodeRef,
+  path: z.string().min(1).max(4096),
+  name: z.string().min(1).max(256).optional(),
+});
+export const pullBodySchema = z.strictObject({
+  node: nodeRef.optional(),
+  source: z.string().min(4).max(1024),
+});
+export const drainBodySchema = z.strictObject({
+  deadlineMs: z.number().int().min(0).max(86_400_000).optional(),
+});
 
 export const modelViewSchema = libraryModelSchema.extend({ nodeId: nodeIdSchema, nodeName: z.string() });
 export type ModelView = z.infer<typeof modelViewSchema>;
@@ -138,11 +147,20 @@ export const apiRoutes = {
   removeNode: { method: 'DELETE', path: '/api/nodes/:node', response: z.object({}) },
   invite: { method: 'POST', path: '/api/invites', response: inviteViewSchema },
   models: { method: 'GET', path: '/api/models', response: z.object({ models: z.array(modelViewSchema) }) },
-  importModel: { method: 'POST', path: '/api/models/import', body: importBodySchema, response: transferViewSchema },
+  importModel: {
+    method: 'POST',
+    path: '/api/models/import',
+    body: importBodySchema,
+    response: transferViewSchema,
+  },
   pullModel: { method: 'POST', path: '/api/models/pull', body: pullBodySchema, response: transferViewSchema },
   transfer: { method: 'GET', path: '/api/transfers/:id', response: transferViewSchema },
   cancelTransfer: { method: 'DELETE', path: '/api/transfers/:id', response: transferViewSchema },
-  deployments: { method: 'GET', path: '/api/deployments', response: z.object({ deployments: z.array(deploymentViewSchema) }) },
+  deployments: {
+    method: 'GET',
+    path: '/api/deployments',
+    response: z.object({ deployments: z.array(deploymentViewSchema) }),
+  },
   deployment: { method: 'GET', path: '/api/deployments/:id', response: deploymentViewSchema },
   load: { method: 'POST', path: '/api/deployments', body: loadBodySchema, response: deploymentViewSchema },
   unload: { method: 'DELETE', path: '/api/deployments/:id', response: deploymentViewSchema },

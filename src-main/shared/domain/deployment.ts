@@ -21,7 +21,15 @@ export type DeploymentRequest = z.infer<typeof deploymentRequestSchema>;
  * `recovering`: ready before, its leader is being waited for. `draining`: finishes what runs, takes nothing new.
  * `unloading`: engines end. `failed`: needs a person or another set of nodes. An unloaded one is gone.
  */
-export const deploymentStatusSchema = z.enum(['waiting', 'loading', 'ready', 'recovering', 'draining', 'unloading', 'failed']);
+export const deploymentStatusSchema = z.enum([
+  'waiting',
+  'loading',
+  'ready',
+  'recovering',
+  'draining',
+  'unloading',
+  'failed',
+]);
 export type DeploymentStatus = z.infer<typeof deploymentStatusSchema>;
 
 export const stageViewSchema = z.object({

@@ -89,7 +89,10 @@ export const llamaAssignmentSchema = z.object({
 });
 export type LlamaAssignment = z.infer<typeof llamaAssignmentSchema>;
 
-export const engineAssignmentSchema = z.discriminatedUnion('kind', [rpcAssignmentSchema, llamaAssignmentSchema]);
+export const engineAssignmentSchema = z.discriminatedUnion('kind', [
+  rpcAssignmentSchema,
+  llamaAssignmentSchema,
+]);
 export type EngineAssignment = z.infer<typeof engineAssignmentSchema>;
 
 /** The path bytes between leader and stage take. `reverse` and `relay` come with the reachability issue. */
@@ -121,7 +124,11 @@ export const engineObservationSchema = z.object({
   error: errorBodySchema.nullable(),
   /** Set once the engine can be reached; `apiKey` for llama only. */
   endpoint: z
-    .object({ port: z.number().int().min(1).max(65535), grant: secretSchema, apiKey: secretSchema.nullable() })
+    .object({
+      port: z.number().int().min(1).max(65535),
+      grant: secretSchema,
+      apiKey: secretSchema.nullable(),
+    })
     .nullable(),
   pid: z.number().int().positive().nullable(),
   rssBytes: z.number().nonnegative().nullable(),
@@ -135,4 +142,3 @@ export const engineObservationSchema = z.object({
   startedAt: z.number().int().nonnegative(),
 });
 export type EngineObservation = z.infer<typeof engineObservationSchema>;
-

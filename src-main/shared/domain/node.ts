@@ -6,7 +6,10 @@ export const shortText = z.string().max(256);
 
 /** A figure that a probe may fail to get: then `unknown` says why. */
 export const unknownable = <T extends z.ZodType>(value: T) =>
-  z.union([z.object({ known: z.literal(true), value }), z.object({ known: z.literal(false), reason: z.string().max(512) })]);
+  z.union([
+    z.object({ known: z.literal(true), value }),
+    z.object({ known: z.literal(false), reason: z.string().max(512) }),
+  ]);
 export type Unknownable<T> = { known: true; value: T } | { known: false; reason: string };
 
 /** A compute device as the engine itself lists it, e.g. `CPU`, `CUDA0`, `Vulkan0`, `Metal`. */
@@ -24,11 +27,39 @@ export const deviceSchema = z.object({
 export type Device = z.infer<typeof deviceSchema>;
 
 export const hardwareSchema = z.object({
-  os: z.object({ platform: z.string().max(32), arch: z.string().max(32), release: shortText, hostname: shortText }),
-  cpu: unknownable(z.object({ model: shortText, physicalCores: z.number().int().positive(), logicalCores: z.number().int().positive() })),
+  os: z.object({
+    platform: z.string().max(32),
+    arch: z.string().max(32),
+    release: shortText,
+    hostname: shortText,
+  }),
+  cpu: unknownable(
+    z.object({
+      model: shortText,
+      physicalCores: z.number().int().positive(),
+      logicalCores: z.number().int().positive(),
+    }),
+  ),
   ram: unknownable(z.object({ totalBytes: z.number().int().positive() })),
-  disk: unknownable(z.object({ path: z.string().max(1024), totalBytes: z.number().nonnegative(), freeBytes: z.number().nonnegative() })),
-  gpus: unknownable(z.array(z.object({ vendor: shortText, model: shortText, vramBytes: z.number().nonnegative().nullable(), driver: shortText.nullable() })).max(32)),
+  disk: unknownable(
+    z.object({
+      path: z.string().max(1024),
+      totalBytes: z.number().nonnegative(),
+      freeBytes: z.number().nonnegative(),
+    }),
+  ),
+  gpus: unknownable(
+    z
+      .array(
+        z.object({
+          vendor: shortText,
+          model: shortText,
+          vramBytes: z.number().nonnegative().nullable(),
+          driver: shortText.nullable(),
+        }),
+      )
+      .max(32),
+  ),
   /** What the engine can compute on; always contains the CPU when known. */
   devices: unknownable(z.array(deviceSchema).max(64)),
 });
@@ -47,7 +78,10 @@ export const telemetrySchema = z.object({
 });
 export type Telemetry = z.infer<typeof telemetrySchema>;
 
-export const addressSchema = z.object({ host: z.string().min(1).max(255), port: z.number().int().min(1).max(65535) });
+export const addressSchema = z.object({
+  host: z.string().min(1).max(255),
+  port: z.number().int().min(1).max(65535),
+});
 export type Address = z.infer<typeof addressSchema>;
 
 /**
@@ -55,7 +89,16 @@ export type Address = z.infer<typeof addressSchema>;
  * `busy`: work runs, may take more. `draining`: gives its work back. `paused`: takes none by its owner's wish.
  * `unhealthy`: connected, but its own checks fail. `lost`: stopped answering. `offline`: said goodbye.
  */
-export const nodeStatusSchema = z.enum(['pending', 'ready', 'busy', 'draining', 'paused', 'unhealthy', 'lost', 'offline']);
+export const nodeStatusSchema = z.enum([
+  'pending',
+  'ready',
+  'busy',
+  'draining',
+  'paused',
+  'unhealthy',
+  'lost',
+  'offline',
+]);
 export type NodeStatus = z.infer<typeof nodeStatusSchema>;
 
 export const nodeRefSchema = z.object({ nodeId: nodeIdSchema, name: shortText });

@@ -35,8 +35,16 @@ export type TransferProgress = z.infer<typeof transferProgressSchema>;
  */
 export const workerRequests = {
   /** Find a model on this node and read its header. Errors: the `model_*` codes. */
-  'model.resolve': { params: z.object({ model: modelRefSchema }), result: resolvedModelSchema, progress: z.never() },
-  'model.list': { params: z.object({}), result: z.object({ models: z.array(libraryModelSchema).max(4096) }), progress: z.never() },
+  'model.resolve': {
+    params: z.object({ model: modelRefSchema }),
+    result: resolvedModelSchema,
+    progress: z.never(),
+  },
+  'model.list': {
+    params: z.object({}),
+    result: z.object({ models: z.array(libraryModelSchema).max(4096) }),
+    progress: z.never(),
+  },
   /** Copy a file of this node into its library. */
   'model.import': {
     params: z.object({ path: z.string().min(1).max(4096), name: z.string().min(1).max(256).optional() }),
@@ -45,11 +53,18 @@ export const workerRequests = {
   },
   /** Download `hf:owner/repo[/file.gguf]` into the library; a file that is there and verified is not fetched again. */
   'model.pull': {
-    params: z.object({ source: z.string().min(4).max(1024), deadlineMs: z.number().int().positive().optional() }),
+    params: z.object({
+      source: z.string().min(4).max(1024),
+      deadlineMs: z.number().int().positive().optional(),
+    }),
     result: libraryModelSchema,
     progress: transferProgressSchema,
   },
-  'model.remove': { params: z.object({ name: z.string().min(1).max(256) }), result: z.object({}), progress: z.never() },
+  'model.remove': {
+    params: z.object({ name: z.string().min(1).max(256) }),
+    result: z.object({}),
+    progress: z.never(),
+  },
 } as const;
 export type WorkerMethod = keyof typeof workerRequests;
 export type WorkerParams<M extends WorkerMethod> = z.infer<(typeof workerRequests)[M]['params']>;

@@ -45,7 +45,11 @@ export const workerFrame = z.discriminatedUnion('type', [
     generation: z.number().int().nonnegative(),
     engines: z.array(engineObservationSchema).max(256),
   }),
-  z.object({ type: z.literal('hardware'), hardware: hardwareSchema, addresses: z.array(addressSchema).max(32) }),
+  z.object({
+    type: z.literal('hardware'),
+    hardware: hardwareSchema,
+    addresses: z.array(addressSchema).max(32),
+  }),
   z.object({
     type: z.literal('response'),
     id: z.number().int().positive(),
