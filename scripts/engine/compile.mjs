@@ -49,6 +49,7 @@ async function attempt(inputs, toolchain, work, log) {
     ...['-S', path.join(recipe, 'llama'), '-B', build, ...toolchain.generator],
     '-DCMAKE_BUILD_TYPE=Release',
     `-DLLAMA_SOURCE_DIR=${source}`,
+    `-DLLAMA_SOURCE_COMMIT=${inputs.sourceCommit.slice(0, 7)}`,
     `-DSHIPPED_LIBRARY_DIR=${inputs.libraryDirectory}`,
     ...definitions,
   ]);

@@ -28,6 +28,12 @@ elseif(WIN32)
 endif()
 
 if(NOT MSVC)
+  # Messages of failed assertions name a source file; they need not name this machine's folders.
+  include(CheckCXXCompilerFlag)
+  check_cxx_compiler_flag("-ffile-prefix-map=a=b" HAS_FILE_PREFIX_MAP)
+  if(HAS_FILE_PREFIX_MAP)
+    add_compile_options("-ffile-prefix-map=${LLAMA_SOURCE_DIR}/=")
+  endif()
   # llama.cpp's warnings are its own project's concern.
   add_compile_options(-w)
 endif()

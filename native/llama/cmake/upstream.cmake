@@ -37,6 +37,17 @@ foreach(part vendor/hash vendor/miniaudio vendor/nlohmann vendor/sheredom vendor
   add_subdirectory("${LLAMA_SOURCE_DIR}/${part}" "llama.cpp/${binary_part}")
 endforeach()
 
+# What `--version` and the answers' fingerprint say. It is a static part of llama-common, which exports it on some
+# systems only.
+set(LLAMA_BUILD_NUMBER 0)
+set(LLAMA_BUILD_COMMIT "${LLAMA_SOURCE_COMMIT}")
+set(BUILD_COMPILER "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+set(BUILD_TARGET "${CMAKE_SYSTEM_NAME} ${CMAKE_SYSTEM_PROCESSOR}")
+configure_file("${LLAMA_SOURCE_DIR}/common/build-info.cpp.in" "${CMAKE_BINARY_DIR}/build-info.cpp" @ONLY)
+add_library(llama-common-base STATIC "${CMAKE_BINARY_DIR}/build-info.cpp")
+target_include_directories(llama-common-base PUBLIC "${LLAMA_SOURCE_DIR}/common")
+target_link_libraries(server-context PUBLIC llama-common-base)
+
 # The web interface, without any file in it: llama.cpp's own generator writes the empty table.
 set(ui_directory "${CMAKE_BINARY_DIR}/ui")
 file(MAKE_DIRECTORY "${ui_directory}")
