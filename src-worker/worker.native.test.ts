@@ -186,7 +186,8 @@ const rpcFor = (client: NodeId): RpcAssignment => ({
   deploymentId,
   epoch: 1,
   device: 'CPU',
-  threads: 1,
+  weightBytes: 2_000_000,
+  threads: null,
   clientNodeId: client,
 });
 

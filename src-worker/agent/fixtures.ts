@@ -15,9 +15,11 @@ export const testConfig: AgentConfig = {
   evidenceMs: 1_000,
 };
 
+const gib = 1024 ** 3;
+
 export function rpc(
   overrides: { deploymentId?: string; epoch?: number; index?: number } & Partial<
-    Pick<RpcAssignment, 'device' | 'threads'>
+    Pick<RpcAssignment, 'device' | 'threads' | 'weightBytes'>
   > = {},
 ): RpcAssignment {
   const deploymentId = (overrides.deploymentId ?? 'd-00000001') as DeploymentId;
@@ -28,13 +30,20 @@ export function rpc(
     deploymentId,
     epoch,
     device: overrides.device ?? 'CPU',
+    weightBytes: overrides.weightBytes ?? 10 * gib,
     threads: overrides.threads ?? null,
     clientNodeId: nodeId('a'),
   };
 }
 
 export function llama(
-  overrides: { deploymentId?: string; epoch?: number; stages?: number; cpuLayers?: number } = {},
+  overrides: {
+    deploymentId?: string;
+    epoch?: number;
+    stages?: number;
+    cpuLayers?: number;
+    modelBytes?: number;
+  } = {},
 ): LlamaAssignment {
   const deploymentId = (overrides.deploymentId ?? 'd-00000001') as DeploymentId;
   const epoch = overrides.epoch ?? 1;
@@ -47,7 +56,7 @@ export function llama(
     modelPath: '/models/tiny.gguf',
     modelName: 'tiny',
     modelHash: 'hash-of-tiny',
-    modelBytes: 1_000_000,
+    modelBytes: overrides.modelBytes ?? 1_000_000,
     contextPerRequest: 256,
     parallel: 2,
     gpuLayers: 17,

@@ -1,10 +1,13 @@
 import type { LlamaAssignment, RpcAssignment } from '#shared/domain/engine.ts';
 
 /**
- * How many threads a stage's rpc-server gets. Waiting threads cost nothing there (the server sleeps in
- * `recv`), but computing ones spin on one another at every barrier, so more threads than cores is worse than
- * fewer. Engines that already run here leave their share.
+ * Weights that give one thread enough to do. Threads that share a small product wait for one another longer than
+ * they compute: on two cores a second thread makes 0.5 GB of weights half as fast again, 50 MB a fifth, and 5 MB
+ * ten to forty times slower.
  */
+const bytesPerThread = 32 * 1024 ** 2;
+
+/** How many threads a stage's rpc-server gets. */
 export function stageThreads(
   assignment: RpcAssignment,
   physicalCores: number,
@@ -13,7 +16,7 @@ export function stageThreads(
   if (assignment.threads !== null) return assignment.threads;
   // A stage on an accelerator only copies and launches kernels.
   if (assignment.device !== 'CPU') return 1;
-  return Math.max(1, Math.floor(physicalCores / (1 + otherCpuEngines)));
+  return threadsFor(assignment.weightBytes, besideTunnels(physicalCores), otherCpuEngines);
 }
 
 /** The leader's threads: as many as its own layers deserve. */
@@ -24,7 +27,19 @@ export function leaderThreads(
 ): number {
   // Everything is computed elsewhere: one thread looks up embeddings.
   if (assignment.cpuLayers === 0) return 1;
-  return Math.max(1, Math.floor(physicalCores / (1 + otherCpuEngines)));
+  const elsewhereBytes = assignment.stageBytes.reduce((sum, bytes) => sum + bytes, 0);
+  const cores = assignment.stages.length > 0 ? besideTunnels(physicalCores) : physicalCores;
+  return threadsFor(assignment.modelBytes - elsewhereBytes, cores, otherCpuEngines);
+}
+
+function threadsFor(weightBytes: number, cores: number, otherCpuEngines: number): number {
+  const share = Math.floor(cores / (1 + otherCpuEngines));
+  return Math.max(1, Math.min(share, Math.ceil(weightBytes / bytesPerThread)));
+}
+
+/** The tunnels' cipher runs while the stages compute; a machine with cores to spare leaves it one. */
+function besideTunnels(cores: number): number {
+  return cores >= 4 ? cores - 1 : cores;
 }
 
 /**

@@ -94,7 +94,7 @@ describe('a stage', () => {
       {
         type: 'startEngine',
         assignment: stage,
-        program: { kind: 'rpc', device: 'CPU', threads: 4, startMs: 60_000 },
+        program: { kind: 'rpc', device: 'CPU', threads: 3, startMs: 60_000 },
       },
     ]);
     expect(a.one(id)).toMatchObject({ phase: 'starting', endpoint: null });
@@ -189,7 +189,7 @@ describe('a leader', () => {
   it('without stages starts at once', () => {
     const a = agent();
     a.on({ type: 'welcome', leaseMs: 900_000 });
-    const [start] = a.assign(1, [llama({ stages: 0, cpuLayers: 17 })]);
+    const [start] = a.assign(1, [llama({ stages: 0, cpuLayers: 17, modelBytes: 10 * 1024 ** 3 })]);
     expect(start).toMatchObject({ type: 'startEngine', program: { rpcEndpoints: [], threads: 4, poll: 50 } });
   });
 
@@ -352,7 +352,10 @@ describe('a leader', () => {
 
   it('shares the cores with what already runs here and does not spin beside it', () => {
     const a = readyStage();
-    const [start] = a.assign(2, [stage, llama({ deploymentId: 'd-00000002', stages: 0, cpuLayers: 17 })]);
+    const [start] = a.assign(2, [
+      stage,
+      llama({ deploymentId: 'd-00000002', stages: 0, cpuLayers: 17, modelBytes: 10 * 1024 ** 3 }),
+    ]);
     expect(start).toMatchObject({ type: 'startEngine', program: { threads: 2, poll: 0 } });
   });
 });

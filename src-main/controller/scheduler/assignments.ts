@@ -20,7 +20,7 @@ export function assignmentsFor(state: ControllerState, nodeId: NodeId): NodeAssi
   for (const deployment of state.deployments.values()) {
     const replica = deployment.replica;
     if (!replica || !deployment.wanted) continue;
-    for (const stage of replica.stages) {
+    for (const [index, stage] of replica.stages.entries()) {
       if (stage.nodeId !== nodeId) continue;
       engines.push({
         kind: 'rpc',
@@ -28,6 +28,7 @@ export function assignmentsFor(state: ControllerState, nodeId: NodeId): NodeAssi
         deploymentId: deployment.id,
         epoch: replica.epoch,
         device: stage.device,
+        weightBytes: replica.plan.stages[index]?.weightBytes ?? 0,
         threads: null,
         clientNodeId: replica.leader.nodeId,
       });

@@ -40,7 +40,9 @@ export const rpcAssignmentSchema = z.object({
   epoch: z.number().int().positive(),
   /** The engine's device name: `CPU`, `CUDA0`, ... */
   device: z.string().min(1).max(64),
-  /** null: the worker chooses from its cores and what else it runs. */
+  /** Weights that the leader will put here: more threads than they are worth only wait for one another. */
+  weightBytes: z.number().nonnegative(),
+  /** null: the worker chooses from its cores, the weights and what else it runs. */
   threads: z.number().int().positive().max(1024).nullable(),
   /** The only node whose key the grant is good for. */
   clientNodeId: nodeIdSchema,
