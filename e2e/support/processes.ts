@@ -97,7 +97,7 @@ export function killTree(pid: number): void {
 
 export interface ListeningPort {
   readonly pid: number;
-  /** `127.0.0.1`, `0.0.0.0`, or `v6` for any IPv6 address. */
+  /** `127.0.0.1`, `0.0.0.0`, `::1`, `::`, or `v6` for any other IPv6 address. */
   readonly host: string;
   readonly port: number;
 }
@@ -137,14 +137,21 @@ function tcpTable(pid: number, file: string): { host: string; port: number; inod
     .filter((columns) => columns[3] === '0A') // TCP_LISTEN
     .map((columns) => {
       const [address = '', port = '0'] = (columns[1] ?? '').split(':');
-      const bytes = address.match(/../g) ?? [];
-      const host =
-        bytes.length === 4
-          ? bytes
-              .reverse()
-              .map((byte) => parseInt(byte, 16))
-              .join('.')
-          : 'v6';
+      const host = address.length === 8 ? ipv4(address) : ipv6(address);
       return { host, port: parseInt(port, 16), inode: columns[9] ?? '' };
     });
+}
+
+/** Four bytes in the order of a little-endian machine. */
+function ipv4(hex: string): string {
+  const bytes = hex.match(/../g) ?? [];
+  return bytes
+    .reverse()
+    .map((byte) => parseInt(byte, 16))
+    .join('.');
+}
+
+function ipv6(hex: string): string {
+  if (/^0+$/.test(hex)) return '::';
+  return hex === '00000000000000000000000001000000' ? '::1' : 'v6';
 }

@@ -45,7 +45,8 @@ export async function loadModel(
   // 2.
   const found = await findModel(context, request, signal);
   // From here on synchronous: nobody can come between the check and the record.
-  const name = body.name ?? modelName(found.path);
+  // A library name is what people call the model, whatever its file is called.
+  const name = body.name ?? modelName(/[/\\]/.test(body.model) ? found.path : body.model);
   // 3.
   for (const existing of runtime.state.deployments.values()) {
     if (existing.model !== name || !existing.wanted) continue;

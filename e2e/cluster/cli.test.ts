@@ -1,0 +1,112 @@
+import path from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { generatePredictableModel } from '../../src-worker/models/predictable.ts';
+import { apiRoutes } from '../../src-main/shared/api/schema.ts';
+import { runCovey, type CliOutcome } from '../support/cli.ts';
+import type { RunningController } from '../support/cluster.ts';
+import { useCluster } from '../support/use-cluster.ts';
+import { waitFor } from '../support/wait.ts';
+
+describe('the covey command against a real cluster', () => {
+  const cluster = useCluster('file');
+  let controller: RunningController;
+  let model: string;
+
+  const covey = (...args: string[]): Promise<CliOutcome> => runCovey(controller.api, args);
+  const json = async (...args: string[]): Promise<unknown> => {
+    const outcome = await covey(...args, '--json');
+    expect(outcome.stderr).toBe('');
+    expect(outcome.code).toBe(0);
+    return JSON.parse(outcome.stdout);
+  };
+
+  beforeAll(async () => {
+    controller = await cluster.current.startController({ name: 'hall' });
+    model = path.join(cluster.current.directory, 'tale.gguf');
+    await generatePredictableModel({ path: model });
+  });
+
+  it('invites machines one by one and lists them', async () => {
+    const empty = await covey('nodes');
+    expect(empty.stdout).toContain('No machine has joined yet');
+    for (const name of ['desk', 'attic']) {
+      const { stdout, code } = await covey('invite');
+      expect(code).toBe(0);
+      await cluster.current.startWorker({ join: stdout.trim(), name });
+    }
+    await waitFor(
+      'both to be eligible',
+      async () => {
+        const { nodes } = apiRoutes.nodes.response.parse(await json('nodes'));
+        return nodes.length === 2 && nodes.every((node) => node.eligible);
+      },
+      20_000,
+    );
+    const { stdout } = await covey('nodes');
+    expect(stdout).toMatch(/^desk +ready /m);
+    for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+    expect((await covey('nodes', 'info', 'desk')).stdout).toMatch(/^CPU: +\S/m);
+  });
+
+  it('refuses an invitation that was used', async () => {
+    const { stdout } = await covey('invite');
+    await cluster.current.startWorker({ join: stdout.trim(), name: 'shed' });
+    await expect(cluster.current.startWorker({ join: stdout.trim(), name: 'barn' })).rejects.toThrow(/used/);
+    const removed = await covey('remove', 'shed', '--yes');
+    expect(removed.code).toBe(0);
+    const { nodes } = apiRoutes.nodes.response.parse(await json('nodes'));
+    expect(nodes.map((node) => node.name).sort()).toEqual(['attic', 'desk']);
+  });
+
+  it('loads by shares, shows it, and unloads', async () => {
+    const loaded = await covey('load', model, '--split', 'desk=60,attic=40', '--leader', 'desk');
+    expect(loaded.stderr).not.toContain('error');
+    expect(loaded.code).toBe(0);
+    expect(loaded.stdout).toMatch(/^desk +leader /m);
+    expect(loaded.stdout).toMatch(/^attic +stage /m);
+
+    const again = await covey('load', model, '--split', 'desk=60,attic=40', '--leader', 'desk');
+    expect([again.code, again.stdout.split('(')[0]]).toEqual([0, 'tale was ready already ']);
+    const other = await covey('load', model, '--split', 'desk=50,attic=50', '--leader', 'desk');
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining('loaded already')]);
+
+    const { deployments } = apiRoutes.deployments.response.parse(await json('deployments'));
+    expect(deployments.map((one) => [one.model, one.status])).toEqual([['tale', 'ready']]);
+    await waitFor(
+      'the link to be seen',
+      async () => /^attic .* direct /m.test((await covey('deployments', 'info', 'tale')).stdout),
+      10_000,
+    );
+    expect((await covey('status')).stdout).toContain('1 of 1 ready');
+    expect((await covey('events')).stdout).toContain('tale is ready.');
+
+    expect((await covey('unload', 'tale')).code).toBe(0);
+    await waitFor(
+      'it to be gone',
+      async () => apiRoutes.deployments.response.parse(await json('deployments')).deployments.length === 0,
+      20_000,
+    );
+    expect(cluster.current.processes().filter((one) => /llama-server|rpc-server/.test(one.command))).toEqual(
+      [],
+    );
+  });
+
+  it('imports into a library and loads by name', async () => {
+    const imported = await covey('import', model, '--node', 'attic', '--name', 'story');
+    expect([imported.code, imported.stderr.includes('error')]).toEqual([0, false]);
+    expect((await covey('models')).stdout).toMatch(/^story .* attic$/m);
+    const byName = await covey('load', 'story');
+    expect([byName.code, byName.stderr]).toEqual([0, expect.not.stringContaining('error')]);
+    expect((await covey('unload', 'story')).code).toBe(0);
+  });
+
+  it.each([
+    [['nodes', 'info', 'dekc'], 'Did you mean "desk"?'],
+    [['load', '/does/not/exist.gguf'], 'No machine has /does/not/exist.gguf'],
+    [['unload', 'nothing'], 'There is no deployment "nothing"'],
+  ])('covey %j fails with a sentence', async (args, message) => {
+    const { code, stdout, stderr } = await covey(...args);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toContain(message);
+  });
+});
