@@ -61,17 +61,20 @@ function plan(
   candidates: readonly CandidateNode[],
   policy: PlacementPolicy,
 ): Result<ReplicaPlan, readonly Refusal[]> {
+  // 1
   const { shape, refusals } = chooseShape(request);
   const wrong = [...refusals, ...checkNames(request, candidates)];
   if (wrong.length > 0) return err(wrong);
   const placing: Placing = { request, shape, policy, units: unitCount(request.model.layerCount) };
 
+  // 2
   const possible = possibleLeaders(request, candidates, policy);
   const leader = possible.leaders[0];
   if (leader === undefined) return err(possible.refusals);
   const bad = unusable(leader, 'leader');
   if (bad !== null) return err([bad]);
 
+  // 3
   if (namedNodes(request) === null) {
     const alone = placeAlone(placing, possible.leaders);
     return alone === null ? placeOnAll(placing, leader, candidates) : ok(toPlan(placing, alone));
@@ -95,6 +98,7 @@ function placeOnNamed(
   leader: CandidateNode,
   candidates: readonly CandidateNode[],
 ): Result<ReplicaPlan, readonly Refusal[]> {
+  // 4
   const { request, policy, units } = placing;
   const named = namedNodes(request) ?? [];
   const field = request.weights === null ? 'nodes' : 'weights';
@@ -106,6 +110,7 @@ function placeOnNamed(
     return err([{ code: 'too_many_stages', field, message }]);
   }
 
+  // 5
   const weight = (node: CandidateNode): number => request.weights?.[node.nodeId] ?? usableBytes(node, policy);
   const members: Member[] = [
     { node: leader, weight: nodes.includes(leader) ? weight(leader) : 0 },
@@ -114,6 +119,7 @@ function placeOnNamed(
   const shared = request.weights === null ? fitByMemory(placing, members) : byWeight(placing, members);
   if (shared === null) return err(noMemory(placing, byWeight(placing, members), []));
 
+  // 6
   const small = members.flatMap((member, index): Refusal[] => {
     if ((shared.counts[index] ?? 0) > 0 || !nodes.includes(member.node)) return [];
     const message =
@@ -133,6 +139,7 @@ function placeOnAll(
   leader: CandidateNode,
   candidates: readonly CandidateNode[],
 ): Result<ReplicaPlan, readonly Refusal[]> {
+  // 4
   const { policy, units } = placing;
   const left: Refusal[] = [];
   const others: CandidateNode[] = [];
@@ -147,7 +154,7 @@ function placeOnAll(
     .slice(0, units)
     .map((node) => ({ node, weight: usableBytes(node, policy) }));
 
-  // With fewer nodes there are fewer devices: the smallest go first.
+  // 5 and 6. With fewer nodes there are fewer devices: the smallest go first.
   for (let size = all.length; size > 0; size--) {
     const shared = fitByMemory(placing, all.slice(0, size));
     if (shared === null) break;
