@@ -23,6 +23,9 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { checkout, engineDirectory } from '../../e2e/support/checkout.ts';
+import { startProcess } from '../../e2e/support/managed-process.ts';
+import { listProcesses, type ProcessInfo } from '../../e2e/support/processes.ts';
+import { waitFor } from '../../e2e/support/wait.ts';
 
 interface Engine {
   readonly dir: string;
@@ -260,6 +263,38 @@ describe('a cache', () => {
     expect(new Set(engines.map((engine) => engine.dir)).size).toBe(1);
     expect(engines.filter((engine) => !engine.cached)).toHaveLength(1);
   });
+});
+
+describe('a build that is interrupted', () => {
+  it.runIf(process.platform === 'linux')(
+    'ends its compilers, gives back its lock and publishes nothing',
+    async () => {
+      const cacheDir = join(temporary, 'interrupted');
+      const code = `
+      const { ensureEngine } = await import(${JSON.stringify(scriptUrl('build-engine.mjs'))});
+      await ensureEngine({ root: ${JSON.stringify(root)}, cacheDir: ${JSON.stringify(cacheDir)}, log: () => {} });`;
+      const builder = startProcess({
+        label: 'builder',
+        argv: [process.execPath, '--input-type=module', '-e', code],
+      });
+      const compilers = (): ProcessInfo[] =>
+        listProcesses().filter((info) => info.pid !== builder.pid && info.command.includes(cacheDir));
+      try {
+        await waitFor(
+          'a compiler',
+          () => compilers().some((info) => /cc1plus|clang/.test(info.command)),
+          90_000,
+        );
+        builder.signal('SIGINT');
+        expect(await builder.exited).toEqual({ code: 130, signal: null });
+        await waitFor('the compilers to end', () => compilers().length === 0, 10_000);
+        expect(readdirSync(join(cacheDir, 'work')).filter((name) => name.endsWith('.lock'))).toEqual([]);
+        expect(readdirSync(join(cacheDir, 'engines'))).toEqual([]);
+      } finally {
+        await builder.stop();
+      }
+    },
+  );
 });
 
 describe('the lock of a build', () => {

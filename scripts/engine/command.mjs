@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process';
+import os from 'node:os';
 
 const keptLines = 60;
+const graceMs = 5_000;
 const endingSignals = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 
 /**
  * Runs a program to its end, line by line, in a process group of its own that is ended whole: at the deadline,
- * and when this process is told to end (which then happens as if nobody had listened).
+ * and when this process is told to end (which it then does, unless somebody else listens for that signal). It is
+ * asked first: Ninja gives each compiler a group of its own and ends them when it is asked to end.
  * @param {string} file
  * @param {readonly string[]} args
  * @param {{ timeoutMs: number, cwd?: string, env?: NodeJS.ProcessEnv, onLine?: (line: string) => void }} options
@@ -45,38 +48,44 @@ export function runCommand(file, args, options) {
       };
     });
 
-    const end = () => {
-      if (child.pid === undefined || child.exitCode !== null) return;
+    const end = (signal) => {
+      if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
       try {
-        if (ownGroup) process.kill(-child.pid, 'SIGKILL');
-        else child.kill('SIGKILL');
+        if (ownGroup) process.kill(-child.pid, signal);
+        else child.kill(signal);
       } catch {
         // It ended by itself in the meantime.
       }
     };
+    const endOnExit = () => end('SIGTERM');
     let timedOut = false;
+    /** @type {NodeJS.Timeout | undefined} */
+    let insist;
     const timer = setTimeout(() => {
       timedOut = true;
-      end();
+      end('SIGTERM');
+      insist = setTimeout(() => end('SIGKILL'), graceMs);
     }, timeoutMs);
     /** @param {NodeJS.Signals} signal */
     const interrupted = (signal) => {
-      end();
+      end('SIGTERM');
       finish(1);
-      // Others may listen too and decide for themselves; alone, we were only in the way of the default.
-      if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
+      // Others may listen too and decide for themselves. Alone, we were in the way of the default, which would not
+      // let anybody tidy up on exit.
+      if (process.listenerCount(signal) === 0) process.exit(128 + os.constants.signals[signal]);
     };
     let finished = false;
     const finish = (code) => {
       if (finished) return;
       finished = true;
       clearTimeout(timer);
-      process.off('exit', end);
+      clearTimeout(insist);
+      process.off('exit', endOnExit);
       for (const signal of endingSignals) process.off(signal, interrupted);
       for (const flush of flushers) flush();
       resolve({ code, stdout, tail: lines.join('\n'), timedOut });
     };
-    process.on('exit', end);
+    process.on('exit', endOnExit);
     for (const signal of endingSignals) process.on(signal, interrupted);
     child.on('error', (error) => {
       lines.push(error.message);

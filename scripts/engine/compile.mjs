@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { runCommand } from './command.mjs';
@@ -36,6 +36,8 @@ async function attempt(inputs, toolchain, work, log) {
   const recipe = path.join(work, 'recipe');
   const build = path.join(work, 'build');
   mkdirSync(work, { recursive: true, mode: 0o700 });
+  // `prune` goes by this time.
+  utimesSync(work, new Date(), new Date());
   await ensureSource(inputs, source, toolchain.git);
   writeRecipe(inputs.recipe, recipe);
   const definitions = [];
