@@ -9,6 +9,8 @@ export interface SpareConnections {
   close(): void;
 }
 
+/** A spare that was taken is replaced when the request that took it has had its time. */
+const refillMs = 25;
 /** Below the minute that members may take before their preamble. */
 const idleMs = 40_000;
 const dialMs = 5_000;
@@ -43,6 +45,10 @@ export function createSpareConnections(context: SecureContext, count: number): S
       shelf.opening += 1;
       void open(key, shelf, target);
     }
+  };
+
+  const refillSoon = (target: TlsTarget): void => {
+    setTimeout(() => refill(keyOf(target), target), refillMs).unref();
   };
 
   const open = async (key: string, shelf: Shelf, target: TlsTarget): Promise<void> => {
@@ -81,14 +87,13 @@ export function createSpareConnections(context: SecureContext, count: number): S
 
   return {
     take(target) {
-      const key = keyOf(target);
-      const spare = shelves.get(key)?.idle[0];
+      const spare = shelves.get(keyOf(target))?.idle[0];
       if (!spare) return null;
       spare.release();
-      refill(key, target);
+      refillSoon(target);
       return spare.socket.destroyed ? null : spare.socket;
     },
-    used: (target) => refill(keyOf(target), target),
+    used: refillSoon,
     close() {
       closing.abort();
       for (const { idle } of [...shelves.values()]) for (const { socket } of [...idle]) socket.destroy();

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Member } from '#shared/host/transport.ts';
 import { CoveyError } from '#shared/errors.ts';
@@ -34,6 +35,10 @@ let otherKey: Identity;
 beforeAll(async () => {
   [controllerKey, workerKey, otherKey] = await Promise.all([makeIdentity(), makeIdentity(), makeIdentity()]);
 });
+
+const hasIpv6 = Object.values(networkInterfaces()).some((list) =>
+  list?.some(({ address: own }) => own === '::1'),
+);
 
 const cleanup: Array<() => unknown> = [];
 afterEach(async () => {
@@ -180,6 +185,21 @@ describe('sessions', () => {
     });
     expect(session.peerId).toBe(controllerKey.nodeId);
     await until(() => silent.sockets.size === 0, 'the end of the attempt that lost');
+  });
+
+  it.skipIf(!hasIpv6)('come over IPv4 and IPv6 where every interface is meant', async () => {
+    const controller = await start(controllerKey, 'controller', { listen: { host: '0.0.0.0', port: 0 } });
+    expect(address(controller).host).toBe('0.0.0.0');
+    controller.setMembers([member(workerKey)]);
+    const from: string[] = [];
+    controller.onSession((session) => from.push(session.remoteAddress));
+    const worker = await start(workerKey, 'worker', { listen: null });
+    const { port } = address(controller);
+    for (const host of ['127.0.0.1', '::1', 'localhost']) {
+      await worker.dialSession({ ...toController(controller), addresses: [{ host, port }] });
+    }
+    await until(() => from.length === 3, 'three sessions');
+    expect(from.slice(0, 2)).toEqual(['127.0.0.1', '::1']);
   });
 
   it('end when the member is removed, after the reason where there is one', async () => {
@@ -533,6 +553,7 @@ describe('a killed transport process', () => {
     const accepted: PeerSession[] = [];
     controller.onSession((session) => accepted.push(session));
     const session = await worker.dialSession(toController(controller));
+    await until(() => accepted.length === 1, 'the session at the controller');
     const reasons: Array<CoveyError | null> = [];
     session.onClose((reason) => reasons.push(reason));
     accepted[0]?.onClose((reason) => reasons.push(reason));

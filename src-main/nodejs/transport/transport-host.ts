@@ -40,6 +40,15 @@ port.onMessage((message) => {
   }
 });
 
+process.on('uncaughtException', (error) => {
+  port.send({
+    type: 'log',
+    level: 'error',
+    message: `unexpected error, ending: ${error.stack ?? error.message}`,
+  });
+  setTimeout(() => end(1), 100);
+});
+
 // A signal to the whole group reaches the main process too, which ends us in its own time.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);

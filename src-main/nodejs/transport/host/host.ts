@@ -173,6 +173,8 @@ export async function createTransportHost(
       clearInterval(beat);
       for (const operation of [...operations.keys()]) cancel(operation);
       dialer.close();
+      // The closing frames are on their way before the connections go.
+      sessions.closeAll();
       listener?.close();
     },
   };

@@ -4,6 +4,7 @@ import type { TransportAudit, TransportEvent } from '#shared/host/transport.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { LIMITS } from '#shared/protocol/version.ts';
 import { endWith, encodeFrame, readFrame } from '../frames.ts';
+import { remoteAddressOf } from './remote-address.ts';
 
 export interface JoinServer {
   accept(socket: TLSSocket, peerId: NodeId): void;
@@ -27,7 +28,7 @@ export function createJoinServer(
     endWith(socket, encodeFrame(JSON.stringify({ ok: false, error: error.toBody() })));
 
   const serve = async (socket: TLSSocket, peerId: NodeId): Promise<void> => {
-    const remoteAddress = socket.remoteAddress ?? '';
+    const remoteAddress = remoteAddressOf(socket);
     let request: string;
     try {
       request = await readFrame(socket, {
@@ -59,7 +60,7 @@ export function createJoinServer(
     accept(socket, peerId) {
       if (open >= LIMITS.joinConcurrent) {
         const detail = `${open} joins at once`;
-        audit({ kind: 'join_limited', remoteAddress: socket.remoteAddress ?? '', peerId, detail });
+        audit({ kind: 'join_limited', remoteAddress: remoteAddressOf(socket), peerId, detail });
         refuse(socket, new CoveyError('join_busy', 'Too many machines are joining at once. Try again.'));
         return;
       }

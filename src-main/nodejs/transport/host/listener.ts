@@ -8,6 +8,7 @@ import type { NodeId } from '#shared/lib/ids.ts';
 import { ALPN } from '#shared/protocol/version.ts';
 import { keepAliveMs, peerKey } from '../dial-tls.ts';
 import { tls, tlsSettings } from '../tls-settings.ts';
+import { remoteAddressOf } from './remote-address.ts';
 import { createConnectionGate, gateLimits, type GateLimits, type GatePass } from './connection-gate.ts';
 
 export interface ListenerOptions {
@@ -65,7 +66,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
   const tcp = createServer(
     { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
     (raw) => {
-      const remoteAddress = plainAddress(raw.remoteAddress ?? '');
+      const remoteAddress = remoteAddressOf(raw);
       const pass = gate.enter(remoteAddress);
       if (!pass) {
         raw.destroy();
@@ -96,7 +97,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     if (error.code === 'ECONNRESET') return;
     options.audit({
       kind: 'protocol_error',
-      remoteAddress: plainAddress(socket.remoteAddress ?? ''),
+      remoteAddress: remoteAddressOf(socket),
       peerId: null,
       detail: `no TLS session: ${error.code ?? error.message}`,
     });
@@ -105,7 +106,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
   secure.on('secureConnection', (socket) => {
     socket.on('error', () => socket.destroy());
     socket.setNoDelay(true);
-    const remoteAddress = plainAddress(socket.remoteAddress ?? '');
+    const remoteAddress = remoteAddressOf(socket);
     const peerId = peerKey(socket);
     const drop = (kind: TransportAudit['kind'], detail: string): void => {
       socket.destroy();
@@ -141,11 +142,6 @@ export async function createListener(options: ListenerOptions): Promise<Listener
 /** The same for the TCP socket and the TLS socket over it. */
 function connectionKey(socket: Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort}`;
-}
-
-/** IPv4 as people write it, also where it arrives at an IPv6 socket. */
-function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') ? address.slice(7) : address;
 }
 
 /**

@@ -5,6 +5,7 @@ import type { Member, TransportEvent } from '#shared/host/transport.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { LIMITS } from '#shared/protocol/version.ts';
 import type { MemberTable } from './member-table.ts';
+import { remoteAddressOf } from './remote-address.ts';
 import { createSessionSocket, sessionPath, webSocketOptions, type SessionSocket } from './session-socket.ts';
 
 export interface Sessions {
@@ -13,6 +14,7 @@ export interface Sessions {
   /** Makes a session of a connection that was dialled. Rejects when the other side closes without a word. */
   dialled(socket: TLSSocket, peerId: NodeId, operation: number, signal: AbortSignal): Promise<void>;
   get(session: number): SessionSocket | undefined;
+  closeAll(): void;
 }
 
 /** Time from TLS to WebSocket. */
@@ -39,7 +41,7 @@ export function createSessions(members: MemberTable, emit: (event: TransportEven
       onClosed();
     });
     open.set(session, entry);
-    emit({ type: 'session', session, operation, peerId, remoteAddress: socket.remoteAddress ?? '' });
+    emit({ type: 'session', session, operation, peerId, remoteAddress: remoteAddressOf(socket) });
     return entry;
   };
 
@@ -113,6 +115,9 @@ export function createSessions(members: MemberTable, emit: (event: TransportEven
         });
       }),
     get: (session) => open.get(session),
+    closeAll() {
+      for (const session of open.values()) session.close();
+    },
   };
 }
 

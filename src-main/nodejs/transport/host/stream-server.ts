@@ -10,6 +10,7 @@ import { splice } from '../splice.ts';
 import type { GrantTable, GrantUse } from './grant-table.ts';
 import type { MemberTable } from './member-table.ts';
 import { answerPulse } from './pulse.ts';
+import { remoteAddressOf } from './remote-address.ts';
 
 export interface StreamServerOptions {
   readonly grants: GrantTable;
@@ -21,6 +22,8 @@ export interface StreamServerOptions {
 
 /** A member may hold connections ready before it needs them (see spare-connections.ts). */
 const memberPreambleMs = 60_000;
+/** Connections of one member at once, spare ones included. */
+const maxPerMember = 512;
 const connectMs = 5_000;
 const streamWaitMs = 5_000;
 
@@ -33,7 +36,7 @@ export function createStreamServer(
       const error = CoveyError.from(thrown);
       options.audit({
         kind: error.code.startsWith('grant_') ? 'grant_refused' : 'protocol_error',
-        remoteAddress: socket.remoteAddress ?? '',
+        remoteAddress: remoteAddressOf(socket),
         peerId: member.nodeId,
         detail: error.message,
       });
@@ -52,6 +55,10 @@ async function serve(
     // Read first: an answer over unread bytes could be lost.
     await preambleOf(socket, LIMITS.preambleMs);
     throw CoveyError.fromBody(member.refusal);
+  }
+  if (options.members.count(member.nodeId) >= maxPerMember) {
+    await preambleOf(socket, LIMITS.preambleMs);
+    throw new CoveyError('too_many_requests', `This machine has ${maxPerMember} connections open here.`);
   }
   const untrack = options.members.track(member, { expel: () => socket.destroy() });
   socket.once('close', untrack);
