@@ -8,7 +8,8 @@ import { z } from 'zod';
 import { CoveyError } from '#shared/errors.ts';
 import { readBody, readJson } from './body.ts';
 import { getText, parseAnswer, postText, rawClient, rawExchange, recordingLogger } from './fixtures.ts';
-import { startHttpServer, type HttpCall, type HttpServer } from './http-server.ts';
+import type { HttpCall } from './http-call.ts';
+import { startHttpServer, type HttpServer } from './http-server.ts';
 import { openAiShape, respondJson } from './respond.ts';
 import type { RouteGroup } from './router.ts';
 

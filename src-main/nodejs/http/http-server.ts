@@ -8,20 +8,6 @@ import { listenLocalSocket, listenLoopback } from './listen.ts';
 import { errorHeaders, hasBody, openAiShape, respondError } from './respond.ts';
 import { createRouter, type RouteGroup } from './router.ts';
 
-/** One request and what a handler may know about it. */
-export interface HttpCall {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  /** `member`: another machine of the covey, authenticated by the transport. */
-  readonly caller: 'local' | 'member';
-  /** Aborts when the server begins to close: streams that have no end of their own end now. */
-  readonly stopping: AbortSignal;
-  /** Aborts with a CoveyError when running requests are no longer waited for. */
-  readonly closing: AbortSignal;
-}
-
 export interface HttpServerOptions {
   /** A loopback address (with Host and Origin checks), or the path of a local socket for members' requests. */
   readonly listen: { readonly loopback: ListenAddress } | { readonly socketPath: string };

@@ -1,6 +1,6 @@
 import { CoveyError } from '#shared/errors.ts';
 import { coveyShape, type ErrorShape } from './respond.ts';
-import type { HttpCall } from './http-server.ts';
+import type { HttpCall } from './http-call.ts';
 
 export interface HttpRoute {
   readonly method: 'GET' | 'POST' | 'DELETE';

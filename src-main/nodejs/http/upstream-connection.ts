@@ -94,6 +94,8 @@ export function adoptStream(stream: Duplex, owner: ConnectionOwner): UpstreamCon
   stream.on('error', finish);
   stream.on('end', () => finish(null));
   stream.on('close', () => finish(null));
+  // Whoever opened it may have paused it.
+  stream.resume();
   return {
     send: (pieces) => writeAll(stream, pieces),
     pause: () => void stream.pause(),

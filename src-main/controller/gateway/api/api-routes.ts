@@ -9,7 +9,7 @@ import {
   type ApiRoute,
 } from '#shared/api/schema.ts';
 import { check, readJson } from '../../../nodejs/http/body.ts';
-import type { HttpCall } from '../../../nodejs/http/http-server.ts';
+import type { HttpCall } from '../../../nodejs/http/http-call.ts';
 import { coveyShape, respondJson } from '../../../nodejs/http/respond.ts';
 import type { RouteGroup } from '../../../nodejs/http/router.ts';
 import type { ControllerService } from '../ports.ts';

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ApiEvent } from '#shared/api/schema.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { check } from '../../../nodejs/http/body.ts';
-import type { HttpCall } from '../../../nodejs/http/http-server.ts';
+import type { HttpCall } from '../../../nodejs/http/http-call.ts';
 import { z } from 'zod';
 import type { ControllerService } from '../ports.ts';
 

@@ -2,7 +2,7 @@ import { timings } from '#shared/config.ts';
 import { CoveyError, openAiError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { readBody, type BodyBudget } from '../../../nodejs/http/body.ts';
-import type { HttpCall } from '../../../nodejs/http/http-server.ts';
+import type { HttpCall } from '../../../nodejs/http/http-call.ts';
 import { abortRelayOn, Relay, type RelayOutcome, type RelayPolicy } from '../../../nodejs/http/relay.ts';
 import { openAiShape, respondError } from '../../../nodejs/http/respond.ts';
 import { adoptStream, connectLoopback } from '../../../nodejs/http/upstream-connection.ts';
