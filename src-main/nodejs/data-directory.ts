@@ -1,4 +1,4 @@
-import { chmod, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, readdir, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, posix, resolve, win32 } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -76,10 +76,18 @@ async function restrict(directory: string, logger: Logger): Promise<void> {
   });
 }
 
+/** A guard left behind by a process that died within the few milliseconds it is held. */
+const staleGuardMs = 10_000;
+
+/**
+ * Creates the lock, or takes it over from a dead holder. Only who holds the guard removes a dead lock, and looks
+ * at it once more first: a lock that somebody has taken meanwhile is never removed.
+ */
 async function lock(path: string, directory: string): Promise<() => Promise<void>> {
   const own: Holder = { pid: process.pid, startedAt: await processStartTime(process.pid) };
   const content = JSON.stringify(own);
-  for (let attempt = 0; attempt < 5; attempt += 1) {
+  const guard = `${path}.takeover`;
+  for (let attempt = 0; attempt < 100; attempt += 1) {
     if (await createExclusively(path, content)) {
       return async () => {
         if ((await readText(path)) === content) await rm(path, { force: true });
@@ -87,20 +95,18 @@ async function lock(path: string, directory: string): Promise<() => Promise<void
     }
     const holder = await readHolder(path);
     if (holder && (await isAlive(holder))) throw locked(path, directory, holder.pid);
-    // Moved aside before it is removed: should another process have taken it over meanwhile, it goes back.
-    const aside = `${path}.${process.pid}`;
-    try {
-      await rename(path, aside);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue;
-      throw error;
+    if (await createExclusively(guard, content)) {
+      try {
+        const still = await readHolder(path);
+        if (!still || !(await isAlive(still))) await rm(path, { force: true });
+      } finally {
+        await rm(guard, { force: true });
+      }
+    } else {
+      const since = (await stat(guard).catch(() => null))?.mtimeMs;
+      if (since !== undefined && Date.now() - since > staleGuardMs) await rm(guard, { force: true });
+      await delay(20);
     }
-    const moved = await readHolder(aside);
-    if (moved && (await isAlive(moved))) {
-      await rename(aside, path);
-      throw locked(path, directory, moved.pid);
-    }
-    await rm(aside, { force: true });
   }
   throw new CoveyError('data_directory_locked', `Several processes compete for ${directory}. Try again.`, {
     field: 'data',
