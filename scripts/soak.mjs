@@ -1,0 +1,38 @@
+import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
+import { ScriptError, runScript, say } from './lib/console.mjs';
+import { inRoot } from './lib/paths.mjs';
+import { run } from './lib/run.mjs';
+
+/**
+ * `npm run test:soak [-- ROUNDS]`: the long forms. A million mutated model headers, then the whole loss matrix
+ * ROUNDS times (default 3). Stops at the first round that fails.
+ */
+const fuzzRuns = 1_000_000;
+const roundMs = 60 * 60_000;
+
+await runScript(async () => {
+  const rounds = Number(process.argv[2] ?? 3);
+  if (!Number.isInteger(rounds) || rounds < 1)
+    throw new ScriptError('ROUNDS must be a whole number from 1.', '', 2);
+  await bootstrap();
+  const suite = async (title, args, env = {}) => {
+    say(title);
+    const result = await run(pinnedNode(), [inRoot('scripts', 'test.mjs'), ...args], {
+      env: { ...process.env, ...env },
+      stdio: 'inherit',
+      timeoutMs: roundMs,
+    });
+    if (result.code !== 0) throw new ScriptError(`${title}: failed.`);
+  };
+  await suite(
+    `${fuzzRuns} mutated model headers`,
+    ['unit', '--', 'src-main/shared/gguf', '--test-timeout=600000'],
+    {
+      COVEY_FUZZ_RUNS: String(fuzzRuns),
+    },
+  );
+  for (let round = 1; round <= rounds; round += 1) {
+    await suite(`loss matrix, round ${round} of ${rounds}`, ['cluster', '--', 'e2e/cluster/loss.test.ts']);
+  }
+  return 0;
+});
