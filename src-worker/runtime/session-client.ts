@@ -43,7 +43,7 @@ export interface SessionClientOptions {
 
 export interface SessionDelays {
   readonly retry: BackoffPolicy;
-  /** After a refusal that only a person can change. */
+  /** After a refusal that, in the long run, only a person can change. */
   readonly refused: BackoffPolicy;
   /** How long the controller may take to answer a hello. */
   readonly welcomeMs: number;
@@ -51,11 +51,14 @@ export interface SessionDelays {
 
 const defaultDelays: SessionDelays = {
   retry: { firstMs: 500, maxMs: 10_000, factor: 1.7, jitter: 0.5 },
-  refused: { firstMs: 30_000, maxMs: 120_000, factor: 2, jitter: 0.3 },
+  refused: { firstMs: 2_000, maxMs: 120_000, factor: 2.5, jitter: 0.3 },
   welcomeMs: 10_000,
 };
 
-/** Refusals that the same worker will get again until somebody does something. */
+/**
+ * Refusals that the same worker will get again until somebody does something. Not always at once: a controller
+ * that is still starting knows no member yet, so the first pauses are short.
+ */
 const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'node_removed',
   'not_a_member',
@@ -87,7 +90,9 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
   };
 
   const run = async (): Promise<void> => {
-    for (let attempt = 0; !closing.signal.aborted; attempt += 1) {
+    let failures = 0;
+    let refusals = 0;
+    while (!closing.signal.aborted) {
       let end: { readonly error: CoveyError; readonly welcomed: boolean };
       try {
         const hello = await options.hello();
@@ -98,11 +103,13 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
       }
       if (closing.signal.aborted) return;
       note(end.error);
-      if (end.welcomed) attempt = 0;
-      const policy = lasting.has(end.error.code) ? delays.refused : delays.retry;
-      await delay(backoffMs(policy, attempt, options.random()), undefined, { signal: closing.signal }).catch(
-        () => undefined,
-      );
+      const refused = lasting.has(end.error.code);
+      if (end.welcomed || refused) failures = 0;
+      if (end.welcomed || !refused) refusals = 0;
+      const pauseMs = refused
+        ? backoffMs(delays.refused, refusals++, options.random())
+        : backoffMs(delays.retry, failures++, options.random());
+      await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined);
     }
   };
 
