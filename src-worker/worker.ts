@@ -169,6 +169,12 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     },
     onAck: () => agent.dispatch({ type: 'ack' }),
     onFrame: receive,
+    onRefused: (error) => {
+      // Removed while away: nobody will ever name these engines again, so they need not wait for their lease.
+      if (error.code === 'node_removed') {
+        agent.dispatch({ type: 'assignments', generation: agent.generation + 1, engines: [], keep: [] });
+      }
+    },
     onLost: () => {
       requests?.abortAll();
       requests = null;

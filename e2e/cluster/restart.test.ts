@@ -101,4 +101,20 @@ describe('removal', () => {
     const { nodes } = await controller.client.call('nodes');
     expect(nodes.map((node) => node.name)).toEqual(['anna']);
   });
+
+  test('one that was removed while it could not reach the controller ends its engines when it hears of it', async () => {
+    const { controller, ben } = await startSplitCluster(cluster.current);
+    await loadReady(controller, await predictableModel());
+    const clusterAddress = controller.report.clusterAddress ?? '';
+    await controller.stop();
+    expect(ben.engines()).toHaveLength(1);
+    ben.process.signal('SIGSTOP');
+    const again = await cluster.current.startController({
+      dataDirectory: controller.dataDirectory,
+      cluster: clusterAddress,
+    });
+    await again.client.call('removeNode', { params: { node: 'ben' } });
+    ben.process.signal('SIGCONT');
+    await waitFor('its engines to end', () => ben.engines().length === 0, 40_000);
+  });
 });

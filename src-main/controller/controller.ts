@@ -29,7 +29,8 @@ export interface ControllerOptions {
   readonly api: ListenAddress;
   /** Where members' `/v1` arrives from the transport process; a unix socket or named pipe. */
   readonly gatewaySocket: string;
-  readonly transport: Transport;
+  /** Opens the cluster port with these members; the controller closes it. */
+  readonly openTransport: (members: readonly Member[]) => Promise<Transport>;
   readonly dialUpstream: DialUpstream;
   /** The engine build of this machine, for comparison; a controller needs none itself. */
   readonly engineBuildId: StatusView['engineBuildId'];
@@ -39,17 +40,18 @@ export interface ControllerOptions {
 
 export interface Controller {
   readonly apiAddress: string;
+  readonly transport: Transport;
   readonly sessions: SessionRegistry;
   readonly runtime: Runtime;
   /** Makes the controller's own machine a member, for `--lend`. */
   admitSelf(name: string): void;
-  /** Ends the API, the sessions and the database; the transport is its owner's. */
+  /** Ends the API, the sessions, the cluster port and the database, in this order. */
   close(): Promise<void>;
 }
 
 /** Composition root of the controller role. */
 export async function createController(options: ControllerOptions): Promise<Controller> {
-  const { transport, clock, logger } = options;
+  const { clock, logger } = options;
   const store = createStore(openDatabase(join(options.dataDirectory, 'covey.db')));
   const routes = createRoutes(() => runtime, options.nodeId);
   const runtime: Runtime = createRuntime({
@@ -61,77 +63,88 @@ export async function createController(options: ControllerOptions): Promise<Cont
   });
   runtime.onTurn((turn) => routes.afterTurn(turn));
   publishProgress(runtime);
-
-  const logs = createNodeLogs();
-  const sessions = createSessionRegistry({
-    runtime,
-    clock,
-    logger: logger.child({ part: 'sessions' }),
-    controllerName: options.name,
-    onLog(nodeId, frame) {
-      const nodeName = runtime.state.nodes.get(nodeId)?.durable.name ?? nodeId.slice(0, 12);
-      for (const line of frame.lines) logs.add({ ...line, nodeId, nodeName });
-      if (frame.dropped > 0) {
-        const message = `${frame.dropped} lines were left out by the rate limit`;
-        logs.add({ at: clock.now(), nodeId, nodeName, level: 'warn', source: 'log', message });
-      }
-    },
-  });
-
-  const invites = createInvites({
-    store,
-    runtime,
-    clock,
-    controllerId: options.nodeId,
-    controllerName: options.name,
-    addresses: () => clusterAddresses(transport.clusterAddress),
-  });
-
-  const pushMembers = (): void => transport.setMembers(membersOf(runtime, options.nodeId));
-  runtime.onTurn(({ before, after }) => {
-    if (before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) pushMembers();
-  });
-  transport.onSession((session) => sessions.accept(session));
-  transport.onJoin(async (attempt) => invites.admit(attempt));
-  transport.onAudit((event) =>
-    logger.warn('refused at the cluster port', {
-      kind: event.kind,
-      from: event.remoteAddress,
-      node: event.peerId?.slice(0, 12),
-      detail: event.detail,
-    }),
-  );
-  pushMembers();
-
-  const startedAt = clock.now();
-  const clusterAddress = transport.clusterAddress;
-  const gatewayHolder: { gateway?: Gateway } = {};
-  const service = createControllerService({
-    runtime,
-    sessions,
-    clock,
-    policy: defaultPolicy,
-    store,
-    routes,
-    invites,
-    transfers: createTransfers(sessions),
-    logs,
-    about: () => ({
-      version: options.version,
-      nodeId: options.nodeId,
-      name: options.name,
-      startedAt,
-      engineBuildId: options.engineBuildId,
-      apiAddress: gatewayHolder.gateway?.apiAddress ?? '',
-      clusterAddress: clusterAddress && `${clusterAddress.host}:${clusterAddress.port}`,
-    }),
-    onRemoved: (nodeId) => sessions.close(nodeId),
-  });
-
   const timer = setInterval(() => runtime.beat(), beatMs);
-  let gateway: Gateway;
-  try {
-    gateway = await createGateway({
+  const closers: Array<() => Promise<void> | void> = [
+    () => {
+      clearInterval(timer);
+      runtime.stop();
+      store.close();
+    },
+  ];
+  const close = async (): Promise<void> => {
+    for (const closer of closers.splice(0).reverse()) await closer();
+  };
+  const open = async (): Promise<Controller> => {
+    const transport = await options.openTransport(membersOf(runtime, options.nodeId));
+    closers.push(() => transport.close());
+
+    const logs = createNodeLogs();
+    const sessions = createSessionRegistry({
+      runtime,
+      clock,
+      logger: logger.child({ part: 'sessions' }),
+      controllerName: options.name,
+      onLog(nodeId, frame) {
+        const nodeName = runtime.state.nodes.get(nodeId)?.durable.name ?? nodeId.slice(0, 12);
+        for (const line of frame.lines) logs.add({ ...line, nodeId, nodeName });
+        if (frame.dropped > 0) {
+          const message = `${frame.dropped} lines were left out by the rate limit`;
+          logs.add({ at: clock.now(), nodeId, nodeName, level: 'warn', source: 'log', message });
+        }
+      },
+    });
+
+    const invites = createInvites({
+      store,
+      runtime,
+      clock,
+      controllerId: options.nodeId,
+      controllerName: options.name,
+      addresses: () => clusterAddresses(transport.clusterAddress),
+    });
+
+    const pushMembers = (): void => transport.setMembers(membersOf(runtime, options.nodeId));
+    runtime.onTurn(({ before, after }) => {
+      if (before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) pushMembers();
+    });
+    transport.onSession((session) => sessions.accept(session));
+    transport.onJoin(async (attempt) => invites.admit(attempt));
+    transport.onAudit((event) =>
+      logger.warn('refused at the cluster port', {
+        kind: event.kind,
+        from: event.remoteAddress,
+        node: event.peerId?.slice(0, 12),
+        detail: event.detail,
+      }),
+    );
+    closers.push(() => sessions.closeAll());
+
+    const startedAt = clock.now();
+    const clusterAddress = transport.clusterAddress;
+    const gatewayHolder: { gateway?: Gateway } = {};
+    const service = createControllerService({
+      runtime,
+      sessions,
+      clock,
+      policy: defaultPolicy,
+      store,
+      routes,
+      invites,
+      transfers: createTransfers(sessions),
+      logs,
+      about: () => ({
+        version: options.version,
+        nodeId: options.nodeId,
+        name: options.name,
+        startedAt,
+        engineBuildId: options.engineBuildId,
+        apiAddress: gatewayHolder.gateway?.apiAddress ?? '',
+        clusterAddress: clusterAddress && `${clusterAddress.host}:${clusterAddress.port}`,
+      }),
+      onRemoved: (nodeId) => sessions.close(nodeId),
+    });
+
+    const gateway = await createGateway({
       listen: options.api,
       memberSocketPath: options.gatewaySocket,
       routes,
@@ -139,29 +152,28 @@ export async function createController(options: ControllerOptions): Promise<Cont
       dialUpstream: options.dialUpstream,
       logger: logger.child({ part: 'gateway' }),
     });
+    closers.push(() => gateway.close());
+    gatewayHolder.gateway = gateway;
+
+    return {
+      apiAddress: gateway.apiAddress,
+      transport,
+      sessions,
+      runtime,
+      admitSelf(name) {
+        if (!runtime.state.nodes.has(options.nodeId)) {
+          runtime.commit({ type: 'node-joined', at: clock.now(), nodeId: options.nodeId, name });
+        }
+      },
+      close,
+    };
+  };
+  try {
+    return await open();
   } catch (error) {
-    clearInterval(timer);
-    store.close();
+    await close();
     throw error;
   }
-  gatewayHolder.gateway = gateway;
-
-  return {
-    apiAddress: gateway.apiAddress,
-    sessions,
-    runtime,
-    admitSelf(name) {
-      if (!runtime.state.nodes.has(options.nodeId)) {
-        runtime.commit({ type: 'node-joined', at: clock.now(), nodeId: options.nodeId, name });
-      }
-    },
-    async close() {
-      clearInterval(timer);
-      await gateway.close();
-      sessions.closeAll();
-      store.close();
-    },
-  };
 }
 
 /** The keys that may speak to the cluster port; our own never comes from outside. */

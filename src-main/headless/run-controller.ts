@@ -22,15 +22,6 @@ export async function startController(options: ControllerArguments): Promise<num
   };
   try {
     const gatewaySocket = await gatewaySocketPath(data.path);
-    const transport = await createTransport({
-      processHost: foundation.processHost,
-      identity,
-      role: 'controller',
-      listen: options.cluster,
-      gatewaySocket,
-      logger: logger.child({ part: 'transport' }),
-    });
-    closers.push(() => transport.close());
     const dialer = createDialer({ identity, spares: spareConnections });
     closers.push(async () => dialer.close());
     const controller = await createController({
@@ -40,7 +31,16 @@ export async function startController(options: ControllerArguments): Promise<num
       version: productVersion,
       api: options.api,
       gatewaySocket,
-      transport,
+      openTransport: (members) =>
+        createTransport({
+          processHost: foundation.processHost,
+          identity,
+          role: 'controller',
+          listen: options.cluster,
+          gatewaySocket,
+          members,
+          logger: logger.child({ part: 'transport' }),
+        }),
       dialUpstream: upstreamDialer(dialer),
       engineBuildId:
         foundation.engine.directory === null
@@ -51,10 +51,10 @@ export async function startController(options: ControllerArguments): Promise<num
     });
     closers.push(() => controller.close());
     if (options.lend) {
-      const worker = await lend(controller, foundation, transport, options.name);
+      const worker = await lend(controller, foundation, options.name);
       closers.push(() => worker.close());
     }
-    const cluster = transport.clusterAddress;
+    const cluster = controller.transport.clusterAddress;
     const clusterAddress = cluster && `${cluster.host}:${cluster.port}`;
     await announce(
       {
@@ -80,7 +80,6 @@ export async function startController(options: ControllerArguments): Promise<num
 async function lend(
   controller: Controller,
   { data, identity, engine, processHost, logger }: Foundation,
-  transport: Parameters<typeof createController>[0]['transport'],
   name: string,
 ): Promise<Worker> {
   const { createWorker } = await import('../../src-worker/worker.ts');
@@ -92,7 +91,7 @@ async function lend(
     version: productVersion,
     engine,
     processHost,
-    transport,
+    transport: controller.transport,
     controller: {
       kind: 'local',
       nodeId: identity.nodeId,

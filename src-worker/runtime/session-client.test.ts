@@ -82,7 +82,14 @@ afterEach(async () => {
 
 function connect(dial: (signal: AbortSignal) => Promise<PeerSession>) {
   const { logger, lines } = collectingLogger();
-  const seen = { acks: 0, lost: 0, welcomes: 0, frames: [] as SessionFrame[], lines };
+  const seen = {
+    acks: 0,
+    lost: 0,
+    welcomes: 0,
+    refused: [] as string[],
+    frames: [] as SessionFrame[],
+    lines,
+  };
   client = createSessionClient({
     dial,
     hello: async () => hello,
@@ -90,6 +97,7 @@ function connect(dial: (signal: AbortSignal) => Promise<PeerSession>) {
     onWelcome: () => (seen.welcomes += 1),
     onAck: () => (seen.acks += 1),
     onFrame: (frame) => seen.frames.push(frame),
+    onRefused: ({ code }) => seen.refused.push(code),
     onLost: () => (seen.lost += 1),
     logger,
     random: () => 0.5,
@@ -167,6 +175,7 @@ describe('session client', () => {
     await vi.waitFor(() =>
       expect(client.trouble).toMatchObject({ code: 'node_removed', message: 'removed yesterday' }),
     );
+    expect(seen.refused).toEqual(['node_removed']);
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(hub.sessions).toHaveLength(1);
     expect(seen.lost).toBe(0);

@@ -33,6 +33,8 @@ export interface SessionClientOptions {
   readonly onWelcome: (welcome: Welcome) => void;
   readonly onAck: () => void;
   readonly onFrame: (frame: SessionFrame) => void;
+  /** The controller will not have this worker, and says why. */
+  readonly onRefused: (error: ErrorBody) => void;
   /** Once per welcomed session. */
   readonly onLost: () => void;
   readonly logger: Logger;
@@ -178,6 +180,7 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
           }
           case 'refused':
             refusal = CoveyError.fromBody(frame.error);
+            options.onRefused(frame.error);
             finish(refusal);
             return;
           case 'ack':

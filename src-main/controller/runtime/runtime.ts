@@ -45,6 +45,8 @@ export interface Runtime {
   onEvent(listener: (event: ApiEvent) => void): () => void;
   /** Publishes an event that is not stored. */
   publish(event: ApiEvent): void;
+  /** From now on nothing is recorded: the store is about to close. */
+  stop(): void;
 }
 
 export const beatMs = 1_000;
@@ -64,6 +66,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const eventListeners = new Set<(event: ApiEvent) => void>();
   const queue: Array<{ events: ControllerEvent[] }> = [];
   let turning = false;
+  let stopped = false;
   let lastBeatAt = clock.now();
   let listenedUntil = lastBeatAt;
   let listensFrom = lastBeatAt;
@@ -129,6 +132,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   /** Listeners may dispatch: their facts run as turns of their own, after this one. */
   const run = (events: ControllerEvent[], strict: boolean): void => {
+    if (stopped) return;
     if (turning) {
       queue.push({ events });
       return;
@@ -167,6 +171,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     publish(event) {
       for (const listener of eventListeners) guard(() => listener(event));
+    },
+    stop() {
+      stopped = true;
     },
   };
 }

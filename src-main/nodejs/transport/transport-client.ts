@@ -21,6 +21,8 @@ export interface TransportOptions {
   /** Where members' `/v1` is handed in: a unix socket or named pipe. null: not here. */
   readonly gatewaySocket: string | null;
   readonly logger: Logger;
+  /** Known before the port opens, so that no member is taken for a stranger at the start. */
+  readonly members?: readonly Member[];
   /** Liveness of links; the defaults are the product's. */
   readonly pulse?: { readonly pulseMs: number; readonly pulseLostMs: number };
 }
@@ -33,7 +35,7 @@ interface Operation {
 /** Starts the transport process. Rejects with `port_in_use` or `config_invalid` when it cannot listen. */
 export async function createTransport(options: TransportOptions): Promise<Transport> {
   const { identity, logger } = options;
-  let members: readonly Member[] = [];
+  let members: readonly Member[] = options.members ?? [];
   const grants = new Map<string, Grant>();
   let listen: TransportInit['listen'] = options.listen;
   let rssBytes: number | null = null;
