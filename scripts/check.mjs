@@ -1,6 +1,7 @@
-import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
+import { bootstrap } from './lib/bootstrap.mjs';
 import { duration, runScript } from './lib/console.mjs';
 import { brokenLinks } from './lib/doc-links.mjs';
+import { pinnedNode } from './lib/packages.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 

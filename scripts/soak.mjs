@@ -1,5 +1,6 @@
-import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
+import { bootstrap } from './lib/bootstrap.mjs';
 import { ScriptError, runScript, say } from './lib/console.mjs';
+import { pinnedNode } from './lib/packages.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
-import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
+import { bootstrap } from './lib/bootstrap.mjs';
 import { ensureBuild } from './lib/build.mjs';
 import { runScript } from './lib/console.mjs';
+import { pinnedNode } from './lib/packages.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { forwardSignals } from './lib/run.mjs';
 

@@ -1,9 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { bootstrap, pinnedNode } from './lib/bootstrap.mjs';
+import { bootstrap } from './lib/bootstrap.mjs';
 import { ScriptError, duration, runScript } from './lib/console.mjs';
 import { ensurePrograms } from './lib/debian.mjs';
+import { pinnedNode } from './lib/packages.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 

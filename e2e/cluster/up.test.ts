@@ -37,14 +37,17 @@ describe('npm run up', () => {
     return all.filter((one) => direct.includes(one) || sessions.has(one.sessionId));
   }
 
-  async function startUp(port: number): Promise<ManagedProcess> {
+  async function startUp(
+    port: number,
+    command: readonly [string, ...string[]] = [process.execPath, path.join(checkout, 'scripts', 'up.mjs')],
+  ): Promise<ManagedProcess> {
     up = startProcess({
       label: 'up',
       argv: [
-        process.execPath,
-        path.join(checkout, 'scripts', 'up.mjs'),
+        ...command,
         ...['--model', model, '--api', String(port), '--data', path.join(directory, 'data')],
       ],
+      cwd: checkout,
     });
     const started = up;
     await waitFor(
@@ -92,6 +95,14 @@ describe('npm run up', () => {
     const seen = ours();
     started.signal('SIGINT');
     expect((await started.exited).code).toBe(0);
+    await expectNothingLeft(port, seen);
+  });
+
+  it('ends when npm, which started it, is killed outright', async () => {
+    const port = await freePort();
+    const started = await startUp(port, ['npm', 'run', 'up', '--']);
+    const seen = ours();
+    await started.crash();
     await expectNothingLeft(port, seen);
   });
 

@@ -38,7 +38,7 @@ export async function ensureBuild() {
   const hash = sourceHash();
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === hash) return false;
   const startedAt = Date.now();
-  const { build } = await import('esbuild');
+  const { build, formatMessages, stop } = await import('esbuild');
   let result;
   try {
     result = await build({
@@ -62,11 +62,12 @@ export async function ensureBuild() {
       logLevel: 'silent',
     });
   } catch (error) {
-    const { formatMessages } = await import('esbuild');
     const messages = /** @type {Partial<import('esbuild').BuildFailure>} */ (error).errors ?? [];
     const lines = await formatMessages(messages, { kind: 'error', color: process.stderr.isTTY === true });
     process.stderr.write(lines.join('\n'));
     throw new ScriptError('The build failed.', lines.length === 0 ? String(error) : '');
+  } finally {
+    await stop(); // Its helper process would stay for as long as this one.
   }
   replaceDist(result.outputFiles);
   writeFileSync(stampFile, hash);
@@ -84,8 +85,10 @@ function replaceDist(files) {
     writeFileSync(partial, file.contents);
     renameSync(partial, file.path);
   }
-  for (const name of readdirSync(dist))
-    if (!names.has(name)) rmSync(path.join(dist, name), { recursive: true });
+  for (const name of readdirSync(dist)) {
+    // Another build may be at it just now.
+    if (!names.has(name) && !name.endsWith('.part')) rmSync(path.join(dist, name), { recursive: true });
+  }
 }
 
 /** SHA-256 over everything that the bundle is made from. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { pinnedNode } from './bootstrap.mjs';
+import { pinnedNode } from './packages.mjs';
 import { ScriptError } from './console.mjs';
 import { inRoot } from './paths.mjs';
 
