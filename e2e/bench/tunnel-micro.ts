@@ -1,61 +1,66 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describeMachine, median, type BenchOptions, type BenchResult, type BenchRun } from './result.ts';
+import { openCoveyPath, openStunnelPath, stunnelProgram, type TunnelPath } from './tunnel-paths.ts';
+
 /**
  * What the tunnel itself costs, without an engine: the round trip of one byte and the rate of a bulk transfer
- * through two transport processes, against the bare loopback and against a pair of stunnel processes, all in
- * one run and in turn.
- *
- *     node e2e/bench/tunnel-micro.ts [--rounds N] [--megabytes N] [--json]
+ * from the leader to the stage, over bare loopback, two transport processes and two stunnel processes in turn.
  */
-import { execFileSync, fork, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
-import { cpus, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { parseArgs } from 'node:util';
-import { entries } from '../../src-main/nodejs/entries.ts';
-import { createChildProcessHost } from '../../src-main/nodejs/process-host/child-process-host.ts';
-import { createTransport } from '../../src-main/nodejs/transport/transport-client.ts';
-import {
-  leaderId,
-  makeIdentity,
-  makeToken,
-  silentLogger,
-  stageId,
-} from '../../src-main/nodejs/transport/fixtures.ts';
+const rounds = 7;
+const pings = 4_000;
+const bulkBytes = 256 * 1024 * 1024;
+const block = Buffer.alloc(1024 * 1024, 7);
 
-const { values } = parseArgs({
-  options: {
-    rounds: { type: 'string', default: '5' },
-    megabytes: { type: 'string', default: '512' },
-    json: { type: 'boolean', default: false },
-    host: { type: 'string' },
-  },
-});
-const rounds = Number(values.rounds);
-const bulkBytes = Number(values.megabytes) * 1024 * 1024;
-const pings = 4000;
+export async function run({ log }: BenchOptions): Promise<BenchResult> {
+  const peer = fork(join(import.meta.dirname, 'tunnel-peer.ts'), {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const closers: Array<() => unknown> = [() => peer.kill()];
+  try {
+    const [target] = (await once(peer, 'message')) as [number];
+    const paths: TunnelPath[] = [{ name: 'raw', port: target, close: () => Promise.resolve() }];
+    paths.push(await openCoveyPath(target));
+    const stunnel = stunnelProgram();
+    if (stunnel) paths.push(await openStunnelPath(stunnel, target));
+    else log('stunnel is not installed (Debian package stunnel4): there is nothing to compare with');
+    closers.push(...paths.map((path) => () => path.close()));
 
-interface Path {
-  readonly name: string;
-  readonly port: number;
-  readonly pids: readonly number[];
+    const runs: BenchRun[] = [];
+    for (let round = 0; round <= rounds; round += 1) {
+      log(round === 0 ? 'warm-up ...' : `round ${round} of ${rounds} ...`);
+      for (const path of round % 2 === 0 ? paths : paths.toReversed()) {
+        const figures = { rttUs: await roundTripUs(path.port), bulkMbPerS: await bulkMbPerS(path.port) };
+        if (round > 0) runs.push({ side: path.name, figures });
+      }
+    }
+    return summarise(runs);
+  } finally {
+    for (const close of closers.reverse()) await close();
+  }
 }
 
-interface Figures {
-  rttUs: number[];
-  mbPerS: number[];
-  /** CPU seconds of the proxies per GB of bulk. */
-  cpuPerGb: number[];
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
+function summarise(runs: readonly BenchRun[]): BenchResult {
+  const of = (side: string, figure: string): number =>
+    median(runs.flatMap((run) => (run.side === side ? [run.figures[figure] ?? NaN] : [])));
+  const compared = runs.some(({ side }) => side === 'stunnel');
+  return {
+    name: 'tunnel-micro',
+    ratio: compared ? of('covey', 'bulkMbPerS') / of('stunnel', 'bulkMbPerS') : null,
+    ratioOf: 'bulk rate, ours / a stunnel pair; higher is better',
+    ours: of('covey', 'bulkMbPerS'),
+    theirs: compared ? of('stunnel', 'bulkMbPerS') : null,
+    unit: 'MB/s',
+    more: {
+      rttUs: of('covey', 'rttUs'),
+      rawRttUs: of('raw', 'rttUs'),
+      ...(compared ? { rttRatio: of('covey', 'rttUs') / of('stunnel', 'rttUs') } : {}),
+    },
+    runs,
+    machine: describeMachine(),
+  };
 }
 
 function open(port: number): Promise<Socket> {
@@ -65,31 +70,31 @@ function open(port: number): Promise<Socket> {
   });
 }
 
+/** Median round trip of one byte, after the connection was set up. */
 async function roundTripUs(port: number): Promise<number> {
   const socket = await open(port);
   socket.write('E');
-  const samples: number[] = [];
   const byte = Buffer.from('x');
-  await new Promise<void>((resolve) => {
+  const samples: number[] = [];
+  await new Promise<void>((resolve, reject) => {
     let sentAt = 0;
     const ping = (): void => {
       sentAt = performance.now();
       socket.write(byte);
     };
+    socket.once('error', reject);
     socket.on('data', () => {
-      samples.push((performance.now() - sentAt) * 1000);
+      samples.push((performance.now() - sentAt) * 1_000);
       if (samples.length < pings) ping();
       else resolve();
     });
     ping();
   });
   socket.destroy();
-  samples.sort((a, b) => a - b);
-  return samples[samples.length >> 1] ?? NaN;
+  return median(samples);
 }
 
-const block = Buffer.alloc(1024 * 1024, 7);
-
+/** Until the peer has taken everything and said so. */
 async function bulkMbPerS(port: number): Promise<number> {
   const socket = await open(port);
   const header = Buffer.alloc(9);
@@ -102,181 +107,7 @@ async function bulkMbPerS(port: number): Promise<number> {
     if (!socket.write(block)) await once(socket, 'drain');
   }
   await answered;
-  const seconds = (performance.now() - startedAt) / 1000;
+  const seconds = (performance.now() - startedAt) / 1_000;
   socket.destroy();
   return bulkBytes / 1e6 / seconds;
-}
-
-function cpuSeconds(pids: readonly number[]): number {
-  if (process.platform !== 'linux') return NaN;
-  let ticks = 0;
-  for (const pid of pids) {
-    const stat = execFileSync('cat', [`/proc/${pid}/stat`], { encoding: 'utf8' });
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    ticks += Number(fields[11]) + Number(fields[12]);
-  }
-  return ticks / 100;
-}
-
-const closers: Array<() => Promise<void> | void> = [];
-
-async function rawPath(): Promise<Path> {
-  const peer = fork(join(import.meta.dirname, 'tunnel-peer.ts'), {
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  });
-  closers.push(() => void peer.kill());
-  const [port] = (await once(peer, 'message')) as [number];
-  return { name: 'raw', port, pids: [] };
-}
-
-async function ourPath(engine: number): Promise<Path> {
-  const host = values.host;
-  const processHost = createChildProcessHost(host ? { ...entries, 'transport-host': host } : entries);
-  const [leader, stage] = [await makeIdentity(), await makeIdentity()];
-  const shared = { processHost, gatewaySocket: null, logger: silentLogger, role: 'worker' } as const;
-  const atLeader = await createTransport({ ...shared, identity: leader, listen: null });
-  const atStage = await createTransport({
-    ...shared,
-    identity: stage,
-    listen: { host: '127.0.0.1', port: 0 },
-  });
-  closers.push(async () => void (await Promise.all([atLeader.close(), atStage.close()])));
-  const token = makeToken();
-  atStage.setMembers([{ nodeId: leader.nodeId, role: 'worker', name: 'leader' }]);
-  atStage.addGrant({
-    token,
-    engineId: stageId,
-    port: engine,
-    peers: [leader.nodeId],
-    maxStreams: 1,
-    alpn: 'tunnel',
-  });
-  if (!atStage.clusterAddress) throw new Error('the stage does not listen');
-  const link = await atLeader.openLink({
-    engineId: leaderId,
-    stageEngineId: stageId,
-    peer: stage.nodeId,
-    peerName: 'stage',
-    addresses: [atStage.clusterAddress],
-    grant: token,
-    connectTimeoutMs: 5_000,
-  });
-  return { name: 'covey', port: link.port, pids: childrenOf(process.pid) };
-}
-
-/** The transport processes: our children that are named so. */
-function childrenOf(parent: number): number[] {
-  if (process.platform !== 'linux') return [];
-  const out = execFileSync('ps', ['-o', 'pid=,args=', '--ppid', String(parent)], { encoding: 'utf8' });
-  return out
-    .split('\n')
-    .filter((line) => line.includes('transport-host'))
-    .map((line) => Number.parseInt(line, 10));
-}
-
-async function stunnelPath(engine: number, suite: string | null): Promise<Path> {
-  const directory = await mkdtemp(join(tmpdir(), 'covey-stunnel-'));
-  const { keyPem, certPem } = await makeIdentity();
-  await writeFile(join(directory, 'both.pem'), keyPem + certPem, { mode: 0o600 });
-  const [near, far] = [await freePort(), await freePort()];
-  const common = [
-    'foreground = yes',
-    'debug = 3',
-    'pid =',
-    'socket = l:TCP_NODELAY=1',
-    'socket = r:TCP_NODELAY=1',
-    ...(suite ? [`ciphersuites = ${suite}`] : []),
-    'sslVersionMin = TLSv1.3',
-    `cert = ${join(directory, 'both.pem')}`,
-    '[tunnel]',
-  ];
-  const start = async (name: string, lines: string[]): Promise<ChildProcess> => {
-    const file = join(directory, `${name}.conf`);
-    await writeFile(file, [...common, ...lines].join('\n') + '\n');
-    return spawn('stunnel', [file], { stdio: ['ignore', 'ignore', 'inherit'] });
-  };
-  const server = await start('server', [`accept = 127.0.0.1:${far}`, `connect = 127.0.0.1:${engine}`]);
-  const client = await start('client', [
-    'client = yes',
-    `accept = 127.0.0.1:${near}`,
-    `connect = 127.0.0.1:${far}`,
-  ]);
-  closers.push(async () => {
-    client.kill();
-    server.kill();
-    await rm(directory, { recursive: true, force: true });
-  });
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    try {
-      (await open(near)).destroy();
-      (await open(far)).destroy();
-      break;
-    } catch {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
-  return {
-    name: suite ? `stunnel ${suite.includes('128') ? 'aes-128' : suite}` : 'stunnel',
-    port: near,
-    pids: [client.pid ?? 0, server.pid ?? 0],
-  };
-}
-
-function median(list: readonly number[]): number {
-  const sorted = [...list].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? NaN;
-}
-
-try {
-  const raw = await rawPath();
-  const paths = [raw, await ourPath(raw.port)];
-  if (existsSync('/usr/bin/stunnel')) {
-    paths.push(await stunnelPath(raw.port, null), await stunnelPath(raw.port, 'TLS_AES_128_GCM_SHA256'));
-  }
-  const figures = new Map<string, Figures>(
-    paths.map(({ name }) => [name, { rttUs: [], mbPerS: [], cpuPerGb: [] }]),
-  );
-  for (let round = -1; round < rounds; round += 1) {
-    for (const path of paths) {
-      const rtt = await roundTripUs(path.port);
-      const cpu = cpuSeconds(path.pids);
-      const rate = await bulkMbPerS(path.port);
-      const cpuPerGb = (cpuSeconds(path.pids) - cpu) / (bulkBytes / 1e9);
-      // The first round warms up.
-      if (round < 0) continue;
-      const entry = figures.get(path.name);
-      entry?.rttUs.push(rtt);
-      entry?.mbPerS.push(rate);
-      entry?.cpuPerGb.push(cpuPerGb);
-    }
-  }
-  const theirs = figures.get('stunnel');
-  const ours = figures.get('covey');
-  if (values.json) {
-    const machine = { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length };
-    const ratio = theirs && ours ? median(ours.mbPerS) / median(theirs.mbPerS) : null;
-    console.log(
-      JSON.stringify({
-        name: 'tunnel-micro',
-        ratio,
-        ratioOf: 'bulk rate, ours / stunnel (higher is better)',
-        ours: ours ? median(ours.mbPerS) : null,
-        theirs: theirs ? median(theirs.mbPerS) : null,
-        unit: 'MB/s',
-        rttRatio: theirs && ours ? median(ours.rttUs) / median(theirs.rttUs) : null,
-        runs: Object.fromEntries(figures),
-        machine,
-      }),
-    );
-  } else {
-    console.log("path              1-byte RTT us   bulk MB/s   proxies' CPU s/GB   (medians; bulk runs)");
-    for (const [name, { rttUs, mbPerS, cpuPerGb }] of figures) {
-      console.log(
-        `${name.padEnd(18)}${median(rttUs).toFixed(0).padStart(12)}${median(mbPerS).toFixed(0).padStart(12)}` +
-          `${median(cpuPerGb).toFixed(2).padStart(20)}   ${mbPerS.map((rate) => rate.toFixed(0)).join(' ')} | ${rttUs.map((rtt) => rtt.toFixed(0)).join(' ')}`,
-      );
-    }
-  }
-} finally {
-  for (const close of closers.reverse()) await close();
 }

@@ -165,6 +165,25 @@ describe('sessions', () => {
     );
   });
 
+  it('and joins wait for the listeners of a controller that is still starting', async () => {
+    const controller = await bed.start(controllerKey, 'controller', { members: [memberOf(workerKey)] });
+    const worker = await bed.start(workerKey, 'worker');
+    const session = await worker.dialSession(dialTo(controller, controllerKey));
+    const joining = worker.join(dialTo(controller, controllerKey), {
+      protocol: PROTOCOL_VERSION,
+      secret: makeToken(),
+      name: 'laptop',
+    });
+    session.send('hello');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    const texts: string[] = [];
+    controller.onSession((accepted) => accepted.onMessage((text) => texts.push(text)));
+    controller.onJoin(() => Promise.reject(new CoveyError('join_secret_used', 'Used.')));
+    await until(() => texts.length === 1, 'the message');
+    expect(texts).toEqual(['hello']);
+    expect(await joining).toMatchObject({ ok: false, error: { code: 'join_secret_used' } });
+  });
+
   it('end at a frame that is too big', async () => {
     const controller = await bed.start(controllerKey, 'controller');
     const worker = await bed.start(workerKey, 'worker');

@@ -46,9 +46,10 @@ export async function createTransport(options: TransportOptions): Promise<Transp
   const links = new Map<number, ClientLink>();
   let lastOperation = 0;
 
-  let onSession: (session: PeerSession) => void = (session) => session.close();
-  let onJoin: (attempt: JoinAttempt) => Promise<JoinReply> = () =>
-    Promise.reject(new CoveyError('not_the_controller', 'This machine takes no joins.'));
+  // Peers that come before their listener is set wait for it.
+  let onSession: ((session: PeerSession) => void) | null = null;
+  const earlySessions: PeerSession[] = [];
+  const joinHandler = Promise.withResolvers<(attempt: JoinAttempt) => Promise<JoinReply>>();
   let onAudit: Parameters<Transport['onAudit']>[0] = () => undefined;
 
   const supervisor = createSupervisor({
@@ -139,8 +140,10 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       return;
     }
     sessions.set(id, session);
-    if (event.operation === null) onSession(session);
-    else settle(event.operation, (operation) => operation.done(event));
+    if (event.operation === null) {
+      if (onSession) onSession(session);
+      else earlySessions.push(session);
+    } else settle(event.operation, (operation) => operation.done(event));
   };
 
   const answerJoin = async (event: Extract<TransportEvent, { type: 'join-attempt' }>): Promise<void> => {
@@ -149,6 +152,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
     try {
       const request = joinRequestSchema.safeParse(parseJson(event.request));
       if (!request.success) throw new CoveyError('invalid_request', 'This is not a join request.');
+      const onJoin = await joinHandler.promise;
       reply = await onJoin({ peerId, remoteAddress, request: request.data });
     } catch (error) {
       reply = { ok: false, error: CoveyError.from(error).toBody() };
@@ -207,8 +211,11 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       members = next;
       supervisor.send({ type: 'members', members });
     },
-    onSession: (listener) => void (onSession = listener),
-    onJoin: (handler) => void (onJoin = handler),
+    onSession(listener) {
+      onSession = listener;
+      for (const session of earlySessions.splice(0)) listener(session);
+    },
+    onJoin: (handler) => joinHandler.resolve(handler),
     onAudit: (listener) => void (onAudit = listener),
 
     async dialSession(target) {

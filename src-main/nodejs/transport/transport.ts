@@ -19,9 +19,9 @@ export interface Transport {
 
   /** The keys that may speak to us, whole. Connections of keys that are gone close at once. */
   setMembers(members: readonly Member[]): void;
-  /** Fires for every accepted session of a member with role `worker`. Set before the first member. */
+  /** Fires for every accepted session of a member with role `worker`; those that came before wait for it. */
   onSession(listener: (session: PeerSession) => void): void;
-  /** Answers join requests; what it throws becomes the refusal. */
+  /** Answers join requests, those that came before too; what it throws becomes the refusal. Set once. */
   onJoin(handler: (request: JoinAttempt) => Promise<JoinReply>): void;
   /** Refused peers and other facts for the log; bounded in rate. */
   onAudit(listener: (event: TransportAudit) => void): void;
