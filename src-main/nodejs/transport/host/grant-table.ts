@@ -37,8 +37,8 @@ interface Entry {
 const maxRemoved = 512;
 
 /**
- * Tokens are looked up by hash: what the comparison's time could tell about a hash tells nothing about the
- * token, and the table holds nothing that opens a stream.
+ * Tokens are looked up by hash: what the time of a comparison could tell about a hash tells nothing about the
+ * token.
  */
 export function createGrantTable(initial: readonly Grant[]): GrantTable {
   const entries = new Map<string, Entry>();
