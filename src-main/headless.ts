@@ -1,4 +1,4 @@
-import { CoveyError } from '#shared/errors.ts';
+import { CoveyError, type ErrorCode } from '#shared/errors.ts';
 import { parseControllerArguments, parseWorkerArguments } from './headless/arguments.ts';
 
 /** `covey controller`: runs until stopped. Resolves to the exit code. */
@@ -17,6 +17,13 @@ export async function runWorker(argv: readonly string[]): Promise<number> {
   return orSay(() => startWorker(parsed.value));
 }
 
+/** What was typed is wrong, not the world. */
+const usageCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'join_string_invalid',
+  'config_invalid',
+  'not_a_member',
+]);
+
 /** A refusal to start is one sentence on standard error; anything else is a bug and shows where it is. */
 async function orSay(run: () => Promise<number>): Promise<number> {
   try {
@@ -29,6 +36,6 @@ async function orSay(run: () => Promise<number>): Promise<number> {
           ? (error.stack ?? error.message)
           : String(error);
     process.stderr.write(`covey: ${text}\n`);
-    return 1;
+    return error instanceof CoveyError && usageCodes.has(error.code) ? 2 : 1;
   }
 }

@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, truncate, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { encodeTestModelLargerThanMemory } from '../support/huge-model.ts';
@@ -44,6 +44,18 @@ describe('what cannot be loaded is refused by name and leaves nothing behind', (
     const whole = await readFile(await predictableModel());
     await writeFile(file, whole.subarray(0, Math.floor(whole.length * 0.7)));
     await refused(load(split.controller, file), 'model_truncated', new RegExp(String(whole.length)));
+  });
+
+  test('a model with far more bytes than its tensors have', async () => {
+    const file = path.join(directory, 'padded.gguf');
+    await writeFile(file, await readFile(await predictableModel()));
+    await truncate(file, 500 * 2 ** 30);
+    await refused(load(split.controller, file), 'model_invalid', /500|536870912000/);
+  });
+
+  test('a name with control characters', async () => {
+    const body = { name: 'a\u001b[31mb' };
+    await refused(load(split.controller, await predictableModel(), body), 'invalid_request', /name/);
   });
 
   test('a text file that is called .gguf', async () => {
@@ -96,6 +108,10 @@ describe('what cannot be loaded is refused by name and leaves nothing behind', (
       code: 'already_loaded',
     });
     await complete(split.controller.api, first.model, 'Once', 4);
+    await expect(split.controller.client.call('retry', { params: { id: first.id } })).rejects.toMatchObject({
+      code: 'already_loaded',
+      message: expect.stringContaining('ready'),
+    });
     await split.controller.client.call('unload', { params: { id: first.id } });
     await untilNothingRuns();
   });

@@ -54,7 +54,12 @@ export async function showDeployment(context: CommandContext, id: string): Promi
         'File',
         `${one.info.architecture}, ${one.info.fileType}, ${bytes(one.info.fileBytes)}, ${plural(one.info.layerCount, 'layer')}`,
       ],
-      ['Context', `${one.contextPerRequest} tokens for each of ${plural(one.parallel, 'request')} at once`],
+      [
+        'Context',
+        one.contextPerRequest > 0
+          ? `${one.contextPerRequest} tokens for each of ${plural(one.parallel, 'request')} at once`
+          : null,
+      ],
       ['Running', plural(one.requestsRunning, 'request')],
       [
         'Ready for',
@@ -62,7 +67,9 @@ export async function showDeployment(context: CommandContext, id: string): Promi
       ],
       [
         'Next attempt',
-        one.nextAttemptAt === null ? null : `in ${duration(Math.max(0, one.nextAttemptAt - now))}`,
+        one.nextAttemptAt === null || one.nextAttemptAt <= now
+          ? null
+          : `in ${duration(one.nextAttemptAt - now)}`,
       ],
     ]),
   );

@@ -224,7 +224,8 @@ function candidates(state: ControllerState, request: DeploymentRequest): NodeRec
 /** The file's name without its folder, `.gguf` and shard number: what people call it. */
 export function modelName(path: string): string {
   const base = path.split(/[/\\]/).at(-1) ?? path;
-  return base.replace(/\.gguf$/i, '').replace(/-\d{5}-of-\d{5}$/, '') || base;
+  const clean = base.replace(/\p{C}/gu, '?');
+  return clean.replace(/\.gguf$/i, '').replace(/-\d{5}-of-\d{5}$/, '') || clean;
 }
 
 function sameRequest(a: DeploymentRequest, b: DeploymentRequest): boolean {

@@ -85,7 +85,11 @@ export function createInvites(options: InvitesOptions): Invites {
 
 /** Two machines called "debian" become "debian" and "debian-2": names stand in commands. */
 function uniqueName(runtime: Runtime, wanted: string, nodeId: NodeId): string {
-  const base = wanted.trim().replace(/\s+/g, '-').slice(0, 64) || nodeId.slice(0, 8);
+  const base =
+    wanted
+      .trim()
+      .replace(/[\s\p{C}]+/gu, '-')
+      .slice(0, 64) || nodeId.slice(0, 8);
   const taken = new Set(
     [...runtime.state.nodes.values()].filter((n) => n.durable.id !== nodeId).map((n) => n.durable.name),
   );

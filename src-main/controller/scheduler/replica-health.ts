@@ -122,13 +122,19 @@ function replicaFailed(
   policy: Policy,
 ): ControllerEvent {
   const recent = deployment.failures.filter((failure) => now - failure.at < policy.failureWindowMs).length;
-  const again = losses.has(error.code) && recent + 1 < policy.failureLimit;
+  const loss = losses.has(error.code);
+  const again = loss && recent + 1 < policy.failureLimit;
+  const minutes = Math.round(policy.failureWindowMs / 60_000);
+  const verdict =
+    loss && !again
+      ? ` That was loss ${recent + 1} within ${minutes} minutes, so it is not loaded again by itself: use "covey retry", or add a machine.`
+      : '';
   return {
     type: 'replica-failed',
     at: now,
     deploymentId: deployment.id,
     epoch: replica.epoch,
-    error,
+    error: verdict ? { ...error, message: error.message + verdict } : error,
     nextAttemptAt: again ? now + backoffMs(policy.retry, recent, 0) : null,
     failedWith: eligibleNodeIds(state),
   };

@@ -150,6 +150,13 @@ export function createControllerService(options: ServiceOptions): ControllerServ
     },
     retry(ref) {
       const deployment = deploymentOf(ref);
+      if (deployment.replica !== null || !deployment.wanted) {
+        throw new CoveyError(
+          'already_loaded',
+          `${deployment.model} is ${deploymentStatus(runtime.state, deployment)}: there is nothing to try again.`,
+          { field: 'id' },
+        );
+      }
       runtime.commit({
         type: 'retry-requested',
         at: clock.now(),

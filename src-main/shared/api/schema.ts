@@ -11,6 +11,13 @@ import { libraryModelSchema } from '../protocol/requests.ts';
  * scripts use these schemas and nothing else. Node references in requests are a node id, a prefix of one of at
  * least 6 digits, or a name that is unique.
  */
+/** Shown in lists and terminals: no control or invisible characters. */
+const modelNameSchema = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^[^\p{C}]+$/u, 'must not contain control characters');
+
 export const nodeRef = z.string().min(1).max(256);
 
 export const nodeViewSchema = z.object({
@@ -61,7 +68,7 @@ export const loadBodySchema = z.strictObject({
   contextPerRequest: z.number().int().min(16).max(16_777_216).optional(),
   parallel: z.number().int().min(1).max(64).optional(),
   /** The name for `/v1`; default: the model's own. */
-  name: z.string().min(1).max(256).optional(),
+  name: modelNameSchema.optional(),
 });
 export type LoadBody = z.infer<typeof loadBodySchema>;
 
@@ -71,7 +78,7 @@ export type InviteView = z.infer<typeof inviteViewSchema>;
 export const importBodySchema = z.strictObject({
   node: nodeRef,
   path: z.string().min(1).max(4096),
-  name: z.string().min(1).max(256).optional(),
+  name: modelNameSchema.optional(),
 });
 export const pullBodySchema = z.strictObject({
   node: nodeRef.optional(),

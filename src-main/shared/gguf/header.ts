@@ -122,6 +122,14 @@ function readHeader(reader: ByteReader): GgufHeader {
   const dataOffset = padded(reader.position, alignment);
   const usedBytes = tensorCount === 0 ? reader.position : dataOffset + usedDataBytes;
   if (usedBytes > reader.fileBytes) throw Malformed.truncated(usedBytes, reader.fileBytes);
+  // The engine maps the whole file: what no tensor uses would fill the memory all the same.
+  if (reader.fileBytes - usedBytes > MAX_TRAILING_BYTES) {
+    reader.field = 'file';
+    throw new Malformed(
+      'invalid',
+      `its tensors end after ${usedBytes} bytes, but the file has ${reader.fileBytes}: it was not written or copied properly`,
+    );
+  }
   return { version, metadata, tensors, alignment, dataOffset, usedBytes };
 }
 
@@ -159,6 +167,9 @@ function readValueType(reader: ByteReader): ValueType {
   if (type === undefined) throw new Malformed('invalid', `the value type ${id} does not exist`);
   return type;
 }
+
+/** Padding and what some writers leave behind the last tensor. */
+const MAX_TRAILING_BYTES = 1024 * 1024;
 
 function readValue(reader: ByteReader): GgufValue {
   const type = readValueType(reader);

@@ -126,7 +126,8 @@ export function explainExit(lines: readonly string[], exit: NativeExit, expected
 }
 
 function describeExit(exit: NativeExit): string {
-  if (exit.signal === 'SIGKILL') return 'was killed (SIGKILL), which the system does when memory runs out';
+  if (exit.signal === 'SIGKILL')
+    return 'was killed (SIGKILL): by someone, or by the system because memory ran out';
   if (exit.signal !== null) return `was ended by ${exit.signal}`;
   return `ended with code ${exit.code ?? 'unknown'}`;
 }

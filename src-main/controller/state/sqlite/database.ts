@@ -1,3 +1,4 @@
+import { chmodSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { CoveyError } from '#shared/errors.ts';
 import { initial } from './migrations/001-initial.ts';
@@ -22,6 +23,7 @@ export function openDatabase(path: string, steps: readonly Migration[] = migrati
   let connection: Connection;
   try {
     connection = new Database(path);
+    if (process.platform !== 'win32') chmodSync(path, 0o600);
     connection.pragma('journal_mode = WAL');
     connection.pragma('synchronous = FULL');
     connection.pragma('foreign_keys = ON');
