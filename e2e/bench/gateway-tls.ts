@@ -29,13 +29,13 @@ function join(one: Socket, other: Socket): void {
 
 process.once('message', (key: TlsPipeKey) => {
   const settings = tlsSettings(key);
+  const context = tls.createSecureContext(settings);
   const server: Server =
     side === 'far'
       ? tls.createServer({ ...settings, requestCert: true, rejectUnauthorized: false }, (socket) =>
           join(socket, connect(Number(port), '127.0.0.1')),
         )
       : createServer((socket) => {
-          const context = tls.createSecureContext(settings);
           const far = tls.connect({
             host: '127.0.0.1',
             port: Number(port),
