@@ -46,6 +46,14 @@ export function within<T>(promise: Promise<T>, ms: number, what: string): Promis
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
+/** Resolves when the socket has closed, also when that was before the question. */
+export async function hasClosed(socket: {
+  readonly closed: boolean;
+  once(event: 'close', listener: () => void): unknown;
+}): Promise<void> {
+  if (!socket.closed) await new Promise<void>((resolve) => void socket.once('close', resolve));
+}
+
 /** Polls until `condition` holds. */
 export async function until(condition: () => boolean, what: string, ms = 5_000): Promise<void> {
   const deadline = performance.now() + ms;

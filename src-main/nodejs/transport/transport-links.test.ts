@@ -15,6 +15,7 @@ import {
   until,
   within,
   type LoopbackServer,
+  hasClosed,
 } from './fixtures.ts';
 import { addressOf, createTestbed, memberOf, watchedHost } from './testbed.ts';
 import type { LinkRequest, Transport } from './transport.ts';
@@ -112,7 +113,7 @@ describe('links', () => {
     expect(link.observe().rttMs).not.toBeNull();
     expect(link.observe().idleMs).toBeLessThan(5_000);
     link.close();
-    await within(once(socket, 'close'), 2_000, 'the end of the stream');
+    await within(hasClosed(socket), 2_000, 'the end of the stream');
     await until(() => engine.sockets.size === 0, 'the end at the engine');
   }, 60_000);
 
@@ -210,7 +211,7 @@ describe('links', () => {
     await once(socket, 'data');
     for (const engineEnd of engine.sockets) engineEnd.resetAndDestroy();
     expect((await within(loss, 500, 'the loss')).code).toBe('stage_lost');
-    await within(once(socket, 'close'), 3_000, 'the end of the stream');
+    await within(hasClosed(socket), 3_000, 'the end of the stream');
   });
 
   it('are lost when the way goes silent without closing', async () => {
@@ -227,7 +228,7 @@ describe('links', () => {
     const error = await within(loss, 3_000, 'the loss');
     expect(error.message).toContain('has not answered for 0.4 s');
     expect(performance.now() - silentAt).toBeGreaterThan(300);
-    await within(once(socket, 'close'), 3_000, 'the end of the stream');
+    await within(hasClosed(socket), 3_000, 'the end of the stream');
   });
 
   it('outlive a pulse that is cut, as long as the stage can be reached again', async () => {

@@ -20,6 +20,7 @@ import {
   within,
   type LoopbackServer,
   type TestHost,
+  hasClosed,
 } from '../fixtures.ts';
 import { encodeFrame } from '../frames.ts';
 
@@ -115,7 +116,7 @@ describe('the cluster port, to strangers', () => {
     const chunks: Buffer[] = [];
     socket.on('data', (chunk) => chunks.push(chunk)).on('error', () => undefined);
     socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-    await within(once(socket, 'close'), 3_000, 'the end');
+    await within(hasClosed(socket), 3_000, 'the end');
     // At most a TLS alert (record type 21), never an application byte.
     const bytes = Buffer.concat(chunks);
     expect(bytes.length === 0 || bytes[0] === 21).toBe(true);
@@ -362,7 +363,7 @@ describe('grants', () => {
     socket.write(Buffer.concat([preamble({ target: 'engine', grant: token }), Buffer.from('early')]));
     await until(() => Buffer.concat(chunks).toString().endsWith('early'), 'the echo');
     node.host.handle({ type: 'remove-grants', engineId: stageId });
-    await within(once(socket, 'close'), 2_000, 'the end of the stream');
+    await within(hasClosed(socket), 2_000, 'the end of the stream');
     await until(() => engine.sockets.size === 0, 'the end of the engine connection');
     expect(await refusal(workerKey, ALPN.tunnel, { target: 'engine', grant: token })).toBe('grant_expired');
     expect(node.audits().filter(({ kind }) => kind === 'grant_refused').length).toBeGreaterThan(3);
