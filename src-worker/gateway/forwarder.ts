@@ -105,10 +105,11 @@ const policy: RelayPolicy = {
     }
     // A refusal by the controller has a name of its own.
     if (cause instanceof CoveyError && !cause.retryable) return cause;
-    const why = cause instanceof CoveyError ? cause.message : `${detail}.`;
-    return new CoveyError('controller_unreachable', `The controller cannot be reached now: ${why}`, {
-      retryAfterS,
-    });
+    const message =
+      cause instanceof CoveyError && cause.code === 'controller_unreachable'
+        ? cause.message
+        : `The controller does not answer now: ${detail}${detail.endsWith('.') ? '' : '.'}`;
+    return new CoveyError('controller_unreachable', message, { retryAfterS });
   },
   respondError: (res, error) => respondError(res, error, openAiShape),
   errorEvent: (error) => `data: ${JSON.stringify(openAiError(error))}\n\n`,

@@ -1,7 +1,16 @@
+import OpenAI from 'openai';
+import { afterEach, beforeEach, expect } from 'vitest';
 import type { DeploymentId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { startHttpServer, type HttpServer } from '../../nodejs/http/http-server.ts';
-import { recordingLogger, type RecordedLog } from '../../nodejs/http/fixtures.ts';
+import {
+  chunk,
+  recordingLogger,
+  startUpstream,
+  type RecordedLog,
+  type ScriptedUpstream,
+  type UpstreamRequest,
+} from '../../nodejs/http/fixtures.ts';
 import { openAiRoutes } from './openai/openai-routes.ts';
 import type { DialUpstream, RouteResolution, RouteTable, Upstream } from './ports.ts';
 
@@ -73,3 +82,51 @@ export async function startOpenAi(
   });
   return { ...server, logger, url: `http://127.0.0.1:${server.port}/v1` };
 }
+
+/** A gateway in front of a scripted engine that serves `tiny`, new for every test. */
+export interface ScriptedGateway {
+  upstream: ScriptedUpstream;
+  /** What the engine does with a request. */
+  script: (request: UpstreamRequest) => void;
+  routes: ScriptedRoutes;
+  server: Awaited<ReturnType<typeof startOpenAi>>;
+  client: OpenAI;
+  /** Resolves when every request that began has ended for the controller. */
+  ended(): Promise<void>;
+}
+
+export function useScriptedGateway(): ScriptedGateway {
+  const gateway = {
+    ended: () => expect.poll(() => gateway.routes.ends.every((end) => end !== null)).toBe(true),
+  } as ScriptedGateway;
+  beforeEach(async () => {
+    gateway.script = ({ socket }) => socket.destroy();
+    gateway.upstream = await startUpstream((request) => gateway.script(request));
+    gateway.routes = scriptedRoutes();
+    gateway.routes.serve('tiny', { kind: 'local', port: gateway.upstream.port, apiKey });
+    gateway.server = await startOpenAi(gateway.routes);
+    gateway.client = new OpenAI({
+      baseURL: gateway.server.url,
+      apiKey: 'sk-of-the-client',
+      maxRetries: 0,
+      timeout: 10_000,
+    });
+  });
+  afterEach(async () => {
+    await gateway.server.close();
+    await gateway.upstream.close();
+  });
+  return gateway;
+}
+
+export const part = (text: string): string =>
+  chunk(
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: text } }] })}\n\n`,
+  );
+export const done = `${chunk('data: [DONE]\n\n')}0\r\n\r\n`;
+export const hello = { model: 'tiny', messages: [{ role: 'user' as const, content: 'Hi' }] };
+export const completion = JSON.stringify({
+  id: 'c',
+  object: 'chat.completion',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hello there' }, finish_reason: 'stop' }],
+});
