@@ -1,11 +1,10 @@
 import { productVersion } from '../nodejs/version.ts';
 import { createController, type Controller } from '../controller/controller.ts';
-import { createDialer } from '../nodejs/transport/dial.ts';
+import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
 import { createSessionPair } from '../nodejs/transport/memory-session.ts';
 import { createTransport } from '../nodejs/transport/transport-client.ts';
 import type { Worker } from '../../src-worker/worker.ts';
 import type { ControllerArguments } from './arguments.ts';
-import { spareConnections, upstreamDialer } from './dialers.ts';
 import { gatewaySocketPath, layFoundation, type Foundation } from './foundation.ts';
 import { announce, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
 
@@ -22,7 +21,7 @@ export async function startController(options: ControllerArguments): Promise<num
   };
   try {
     const gatewaySocket = await gatewaySocketPath(data.path);
-    const dialer = createDialer({ identity, spares: spareConnections });
+    const dialer = createUpstreamDialer({ identity });
     closers.push(async () => dialer.close());
     const controller = await createController({
       dataDirectory: data.path,
@@ -41,7 +40,7 @@ export async function startController(options: ControllerArguments): Promise<num
           members,
           logger: logger.child({ part: 'transport' }),
         }),
-      dialUpstream: upstreamDialer(dialer),
+      dialUpstream: dialer.dialUpstream,
       engineBuildId:
         foundation.engine.directory === null
           ? { known: false, reason: foundation.engine.reason }

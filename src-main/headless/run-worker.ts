@@ -5,7 +5,7 @@ import type { Logger } from '#shared/lib/logger.ts';
 import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import { decodeJoinString } from '../nodejs/join-string.ts';
 import { readMembership, writeMembership, type Membership } from '../nodejs/membership.ts';
-import { createDialer } from '../nodejs/transport/dial.ts';
+import { createGatewayDialer } from '../nodejs/transport/dial.ts';
 import { createTransport } from '../nodejs/transport/transport-client.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
 import { productVersion } from '../nodejs/version.ts';
@@ -13,7 +13,6 @@ import { createForwarder } from '../../src-worker/gateway/forwarder.ts';
 import { createModelHandlers } from '../../src-worker/models/handlers.ts';
 import { createWorker } from '../../src-worker/worker.ts';
 import type { WorkerArguments } from './arguments.ts';
-import { gatewayDialer, spareConnections } from './dialers.ts';
 import { layFoundation } from './foundation.ts';
 import { announce, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
 
@@ -56,11 +55,11 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
     closers.push(() => worker.close());
     let apiAddress: string | null = null;
     if (options.api) {
-      const dialer = createDialer({ identity, spares: spareConnections });
+      const dialer = createGatewayDialer({ identity, controller });
       closers.push(async () => dialer.close());
       const forwarder = await createForwarder({
         listen: options.api,
-        dialGateway: gatewayDialer(dialer, controller),
+        dialGateway: dialer.dialGateway,
         status: () => worker.status(),
         logger: logger.child({ part: 'gateway' }),
       });

@@ -97,10 +97,10 @@ const spareStreams = 2;
 
 /** The controller's gateway to llama-servers on other machines. The grant is bound to the controller's key. */
 export function createUpstreamDialer(options: { readonly identity: DialIdentity }): {
-  dialUpstream(
+  readonly dialUpstream: (
     upstream: { readonly nodeId: NodeId; readonly addresses: readonly Address[]; readonly grant: string },
     signal: AbortSignal,
-  ): Promise<TLSSocket>;
+  ) => Promise<TLSSocket>;
   close(): void;
 } {
   const dialer = createDialer({ identity: options.identity, spares: spareStreams });
@@ -125,7 +125,7 @@ export function createUpstreamDialer(options: { readonly identity: DialIdentity 
 export function createGatewayDialer(options: {
   readonly identity: DialIdentity;
   readonly controller: { readonly nodeId: NodeId; readonly addresses: readonly Address[] };
-}): { dialGateway(signal: AbortSignal): Promise<TLSSocket>; close(): void } {
+}): { readonly dialGateway: (signal: AbortSignal) => Promise<TLSSocket>; close(): void } {
   const dialer = createDialer({ identity: options.identity, spares: spareStreams });
   const target: StreamTarget = {
     ...options.controller,
