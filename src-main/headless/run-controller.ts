@@ -6,7 +6,7 @@ import { createTransport } from '../nodejs/transport/transport-client.ts';
 import type { Worker } from '../../src-worker/worker.ts';
 import type { ControllerArguments } from './arguments.ts';
 import { gatewaySocketPath, layFoundation, type Foundation } from './foundation.ts';
-import { announce, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
+import { announce, closeAll, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
 
 /** Starts the controller, with `lend` also a worker in the same process, and runs until stopped. */
 export async function startController(options: ControllerArguments): Promise<number> {
@@ -14,11 +14,7 @@ export async function startController(options: ControllerArguments): Promise<num
   const { data, identity, logger } = foundation;
   exitOnUncaught(logger);
   const closers: Array<() => Promise<void>> = [() => data.close()];
-  const close = async (): Promise<void> => {
-    for (const closer of closers.toReversed()) {
-      await closer().catch((error: unknown) => logger.error('closing failed', { reason: String(error) }));
-    }
-  };
+  const close = (): Promise<void> => closeAll(closers, logger);
   try {
     const gatewaySocket = await gatewaySocketPath(data.path);
     const dialer = createUpstreamDialer({ identity });

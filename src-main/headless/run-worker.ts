@@ -14,7 +14,7 @@ import { createModelHandlers } from '../../src-worker/models/handlers.ts';
 import { createWorker } from '../../src-worker/worker.ts';
 import type { WorkerArguments } from './arguments.ts';
 import { layFoundation } from './foundation.ts';
-import { announce, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
+import { announce, closeAll, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
 
 /** Joins when asked to, then lends this machine until stopped. */
 export async function startWorker(options: WorkerArguments): Promise<number> {
@@ -23,11 +23,7 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
   const { data, identity, logger } = foundation;
   exitOnUncaught(logger);
   const closers: Array<() => Promise<void>> = [() => data.close()];
-  const close = async (): Promise<void> => {
-    for (const closer of closers.toReversed()) {
-      await closer().catch((error: unknown) => logger.error('closing failed', { reason: String(error) }));
-    }
-  };
+  const close = (): Promise<void> => closeAll(closers, logger);
   try {
     const transport = await createTransport({
       processHost: foundation.processHost,

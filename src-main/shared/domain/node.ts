@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { nodeIdSchema } from '../lib/ids.ts';
 
 /** Bounded text from another machine. */
 export const shortText = z.string().max(256);
@@ -100,5 +99,3 @@ export const nodeStatusSchema = z.enum([
   'offline',
 ]);
 export type NodeStatus = z.infer<typeof nodeStatusSchema>;
-
-export const nodeRefSchema = z.object({ nodeId: nodeIdSchema, name: shortText });
