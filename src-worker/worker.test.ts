@@ -49,6 +49,7 @@ class Stage {
           idleMs: 1,
           lastSender: 'leader',
           rttMs: 1,
+          bytesPerS: null,
         }),
         onLost: (listener) => {
           entry.lose = (message) =>

@@ -30,7 +30,13 @@ export interface WorkerOptions {
   /** Owned by the caller, who closes it after the worker. */
   readonly transport: Transport;
   readonly controller: ControllerLink;
-  readonly models: RequestHandlers;
+  readonly handlers: RequestHandlers;
+  /** What the controller says to this node as a whole. */
+  readonly onControllerAddresses: (addresses: readonly Address[]) => void;
+  readonly onClusterSecret: (secret: string | null) => void;
+  readonly onNotice: (notice: ErrorBody) => void;
+  /** See `helloFrame.machine`. */
+  readonly machine: string | null;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -125,6 +131,24 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       case 'cancel':
         requests?.cancel(frame.id);
         return;
+      case 'controller-addresses':
+        options.onControllerAddresses(frame.addresses);
+        return;
+      case 'cluster-secret':
+        options.onClusterSecret(frame.secret);
+        return;
+      case 'notice':
+        options.onNotice(frame.error);
+        return;
+      case 'dial-order':
+        transport.dialBack({
+          peer: frame.from,
+          peerName: frame.fromName,
+          token: frame.token,
+          route: frame.route,
+          addresses: frame.addresses,
+        });
+        return;
     }
   };
 
@@ -147,6 +171,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         bootId,
         name: options.name,
         version: options.version,
+        at: clock.now(),
+        machine: options.machine,
         engine:
           engine.directory === null
             ? { buildId: null, reason: engine.reason.slice(0, 1024) }
@@ -162,7 +188,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       return { telemetry: probe.sample(), problems: probe.problems() };
     },
     onWelcome: (welcome) => {
-      requests = createRequestServer(options.models, (frame) => void session.send(frame));
+      requests = createRequestServer(options.handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
       // What changed after the hello was made is in no frame yet.
       report.call();
@@ -184,6 +210,9 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     random: Math.random,
   });
 
+  if (controller.kind === 'remote') {
+    transport.onDialRequest((request) => void session.send({ type: 'dial-request', ...request }));
+  }
   const logTimer = setInterval(() => {
     if (!session.welcome) return;
     const frame = forwarder.take();

@@ -409,6 +409,7 @@ it('beats and link counters show in the observation', () => {
     idleMs: 5,
     lastSender: 'leader',
     rttMs: 1,
+    bytesPerS: null,
   } as const;
   a.on(
     {

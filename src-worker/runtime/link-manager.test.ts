@@ -35,6 +35,7 @@ function transport() {
           idleMs: null,
           lastSender: null,
           rttMs: 1,
+          bytesPerS: null,
         }),
         onLost: (listener) => lost.set(port, listener),
         close: () => closed.push(port),

@@ -191,6 +191,10 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
           case 'members':
           case 'request':
           case 'cancel':
+          case 'controller-addresses':
+          case 'cluster-secret':
+          case 'dial-order':
+          case 'notice':
             if (welcomed) options.onFrame(frame);
             return;
         }

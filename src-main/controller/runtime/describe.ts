@@ -43,6 +43,14 @@ export function describe(
       return node('info', event.nodeId, 'is drained: nothing runs there.');
     case 'node-resumed':
       return node('info', event.nodeId, 'takes work again.');
+    case 'noted':
+      return {
+        at: event.at,
+        kind: event.kind,
+        level: event.level,
+        message: event.message,
+        ...(event.nodeId ? { nodeId: event.nodeId } : {}),
+      };
     case 'heartbeat-received':
     case 'engines-observed':
     case 'hardware-observed':

@@ -77,7 +77,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const described: NewEvent[] = [];
     const record = (event: ControllerEvent): void => {
       const after = apply(next, event);
-      if (after === next) return;
+      if (after === next && event.type !== 'noted') return;
       const line = describe(event, next, after);
       if (line) described.push(line);
       applied.push(event);

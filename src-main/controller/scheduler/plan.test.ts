@@ -270,6 +270,7 @@ describe('stall', () => {
     idleMs: 11_000,
     lastSender: 'leader',
     rttMs: 1,
+    bytesPerS: null,
   } as const;
   const busyLeader = observation(1, 0, { busySlots: 1, links: [link] });
 

@@ -23,6 +23,9 @@ export interface SessionRegistryOptions {
   readonly logger: Logger;
   readonly controllerName: string;
   readonly onLog: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'log' }>) => void;
+  readonly onDialRequest: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'dial-request' }>) => void;
+  /** A session was welcomed: what every worker is told then. */
+  readonly greet: (nodeId: NodeId) => readonly ControllerFrame[];
 }
 
 /** The workers' sessions: frames in become facts, the desired state goes out whole whenever it changes. */
@@ -34,6 +37,10 @@ export interface SessionRegistry {
     params: WorkerParams<M>,
     options: RequestOptions,
   ): Promise<WorkerResult<M>>;
+  /** false: that node has no session. */
+  send(nodeId: NodeId, frame: ControllerFrame): boolean;
+  /** To every node that has a session. */
+  broadcast(frame: ControllerFrame): void;
   close(nodeId: NodeId): void;
   closeAll(): void;
 }
@@ -123,7 +130,9 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       heartbeatMs: timings.heartbeatMs,
       silenceMs: timings.silenceMs,
       leaseMs: timings.engineLeaseMs,
+      at: clock.now(),
     });
+    for (const frame of options.greet(session.peerId)) send(session, frame);
     runtime.dispatch({
       type: 'session-opened',
       at: clock.now(),
@@ -175,6 +184,9 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       case 'log':
         options.onLog(nodeId, frame);
         return true;
+      case 'dial-request':
+        options.onDialRequest(nodeId, frame);
+        return true;
       case 'goodbye':
         closed(nodeId, entry, true);
         entry.session.close();
@@ -224,6 +236,14 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       if (entry) return entry.requests.request(method, params, requestOptions);
       const name = runtime.state.nodes.get(nodeId)?.durable.name ?? nodeId.slice(0, 12);
       return Promise.reject(new CoveyError('node_not_ready', `${name} is not connected.`));
+    },
+    send(nodeId, frame) {
+      const entry = connected.get(nodeId);
+      if (entry) send(entry.session, frame);
+      return entry !== undefined;
+    },
+    broadcast(frame) {
+      for (const entry of connected.values()) send(entry.session, frame);
     },
     close(nodeId) {
       connected.get(nodeId)?.session.close();

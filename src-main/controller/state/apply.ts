@@ -105,6 +105,8 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         engines: new Map(),
         cpuStillSince: new Map(),
       }));
+    case 'noted':
+      return state;
     case 'drain-started':
       return onDurable(state, event.nodeId, () => ({ drain: event.drain }));
     case 'drain-completed':

@@ -43,6 +43,14 @@ export type ControllerEvent = { readonly at: number } & (
       readonly addresses: NodeFacts['addresses'];
     }
   | { readonly type: 'node-lost'; readonly nodeId: NodeId }
+  /** Something for the event list that changes nothing here: who was let in, refused, what was set. */
+  | {
+      readonly type: 'noted';
+      readonly kind: NotedKind;
+      readonly level: 'info' | 'warn' | 'error';
+      readonly message: string;
+      readonly nodeId?: NodeId;
+    }
   | { readonly type: 'drain-started'; readonly nodeId: NodeId; readonly drain: Drain }
   | { readonly type: 'drain-completed'; readonly nodeId: NodeId }
   | { readonly type: 'node-resumed'; readonly nodeId: NodeId }
@@ -83,3 +91,24 @@ export type ControllerEvent = { readonly at: number } & (
 );
 
 export type ControllerEventType = ControllerEvent['type'];
+
+/** Events that are records only. `audit-*`: what people and keys did; `security-*`: what was refused. */
+export type NotedKind =
+  | 'audit-join-requested'
+  | 'audit-join-approved'
+  | 'audit-join-denied'
+  | 'audit-invite-created'
+  | 'audit-cluster-secret-changed'
+  | 'audit-login'
+  | 'audit-key-created'
+  | 'audit-key-revoked'
+  | 'audit-key-first-used'
+  | 'audit-setting-changed'
+  | 'security-refused'
+  | 'security-join-refused'
+  | 'security-token-refused'
+  | 'security-identity-duplicate'
+  | 'network-address-changed'
+  | 'network-path-changed'
+  | 'certificate-renewed'
+  | 'certificate-renewal-failed';

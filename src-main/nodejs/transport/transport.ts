@@ -1,11 +1,27 @@
 import type { EngineId, NodeId } from '#shared/lib/ids.ts';
 import type { Address } from '#shared/domain/node.ts';
-import type { Grant, LinkRequest, Member, TransportAudit } from '#shared/host/transport.ts';
-import type { JoinReply, JoinRequest } from '#shared/protocol/join.ts';
-import type { LinkObservation } from '#shared/domain/engine.ts';
+import type {
+  DialBack,
+  DialOrder,
+  Grant,
+  LinkRequest,
+  Member,
+  RelayPass,
+  TransportAudit,
+} from '#shared/host/transport.ts';
+import type { LinkObservation, LinkPath } from '#shared/domain/engine.ts';
+import type { AddressAttempt, PathProbe } from '#shared/domain/network.ts';
 import type { CoveyError } from '#shared/errors.ts';
 
-export type { Grant, LinkRequest, Member, TransportAudit } from '#shared/host/transport.ts';
+export type {
+  DialBack,
+  DialOrder,
+  Grant,
+  LinkRequest,
+  Member,
+  RelayPass,
+  TransportAudit,
+} from '#shared/host/transport.ts';
 
 /**
  * The main process's view of the transport process: one per node, it owns the cluster listener, the sessions'
@@ -21,25 +37,51 @@ export interface Transport {
   setMembers(members: readonly Member[]): void;
   /** Fires for every accepted session of a member with role `worker`; those that came before wait for it. */
   onSession(listener: (session: PeerSession) => void): void;
-  /** Answers join requests, those that came before too; what it throws becomes the refusal. Set once. */
-  onJoin(handler: (request: JoinAttempt) => Promise<JoinReply>): void;
+  /** Fires for every peer that begins a join, those that came before too. Set once. */
+  onJoin(listener: (conversation: JoinConversation) => void): void;
   /** Refused peers and other facts for the log; bounded in rate. */
   onAudit(listener: (event: TransportAudit) => void): void;
 
   /** Dials the addresses in turn until one answers with the expected key. Rejects with a CoveyError. */
   dialSession(target: DialTarget): Promise<PeerSession>;
-  /** As `dialSession`, but sends one join request and resolves to the reply. */
-  join(target: DialTarget, request: JoinRequest): Promise<JoinReply>;
+  /** As `dialSession`, over ALPN `covey-join`; `expectedNodeId` null takes any key, which `peerId` then tells. */
+  dialJoin(target: JoinTarget): Promise<JoinConversation>;
+  /** Dials each address at once (ALPN `covey-hello`) and tells which key answers there. Never rejects. */
+  identify(addresses: readonly Address[], timeoutMs: number): Promise<AddressAttempt[]>;
 
   /** Lets `peer` open streams (and one pulse) to a loopback port here until removed or expired. */
   addGrant(grant: Grant): void;
   removeGrants(engineId: EngineId): void;
+  /** All grants are good for their `ttlMs` again, from now. */
+  renewGrants(): void;
 
   /**
    * Opens a loopback listener whose connections become tunnels to `link.grant` at `link.peer`, and the pulse
    * that watches the peer. Resolves when the pulse has been answered once, rejects with `stage_unreachable`.
    */
   openLink(link: LinkRequest): Promise<Link>;
+
+  /**
+   * Where this worker's controller is, for relays; null: there is none (or this is the controller itself, which
+   * relays in its own process).
+   */
+  setRelay(controller: { readonly nodeId: NodeId; readonly addresses: readonly Address[] } | null): void;
+  /**
+   * Fires when a peer has to be reached the other way round; the listener carries it to the controller
+   * (`dial-request`), which orders the peer to dial. What comes of it shows in the operation that needs it.
+   */
+  onDialRequest(listener: (request: DialBack) => void): void;
+  /** The controller's `dial-order`: dial the peer (or the relay) and serve it as if it had dialled us. */
+  dialBack(order: DialOrder): void;
+  /** Controller: the two may join their connections with this token, once. */
+  allowRelay(pass: RelayPass): void;
+  /**
+   * A byte stream to an engine on a peer by whatever path works, for the controller's gateway: resolves to a
+   * local socket path or pipe that takes one connection, after the preamble was accepted.
+   */
+  openStream(request: StreamRequest): Promise<{ readonly socketPath: string; readonly path: LinkPath }>;
+  /** Measures the way to a member. Rejects with `stage_unreachable` when there is none. */
+  probe(target: ProbeTarget): Promise<PathProbe>;
 
   /** Ends all connections and the process. */
   close(): Promise<void>;
@@ -66,10 +108,43 @@ export interface PeerSession {
   close(): void;
 }
 
-export interface JoinAttempt {
-  readonly peerId: NodeId;
-  readonly remoteAddress: string;
-  readonly request: JoinRequest;
+export interface JoinTarget extends Omit<DialTarget, 'expectedNodeId'> {
+  readonly expectedNodeId: NodeId | null;
+}
+
+export interface StreamRequest {
+  readonly peer: NodeId;
+  readonly peerName: string;
+  readonly addresses: readonly Address[];
+  readonly grant: string;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ProbeTarget {
+  readonly peer: NodeId;
+  readonly peerName: string;
+  readonly addresses: readonly Address[];
+  /** How much to send each way at most; 0 measures the round trip alone. */
+  readonly bytes: number;
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * One join, frames of JSON text both ways (LIMITS.joinBytes each). At the controller it ends after LIMITS.joinMs
+ * unless it is held.
+ */
+export interface JoinConversation extends PeerSession {
+  /**
+   * 64 hex digits exported from this TLS connection (RFC 8446, 7.5): the same at both ends, and on no other
+   * connection.
+   */
+  readonly binding: string;
+  /** Where it was dialled; null at the end that was dialled. */
+  readonly dialledAddress: Address | null;
+  /** A person has to decide: it may last this long from now. false: too many wait already, the caller refuses. */
+  hold(deadlineMs: number): boolean;
 }
 
 export interface Link {

@@ -5,6 +5,9 @@ import { deploymentViewSchema } from '../domain/deployment.ts';
 import { engineObservationSchema, enginePhaseSchema, engineProgressSchema } from '../domain/engine.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
 import { libraryModelSchema } from '../protocol/requests.ts';
+import { accessRoutes } from './access.ts';
+import { joiningRoutes } from './joining.ts';
+import { selfRoutes } from './self.ts';
 
 /**
  * The HTTP contract of `/api`. Bodies are JSON; errors are `{"error": ErrorBody}`. The CLI, the dashboard and
@@ -71,9 +74,6 @@ export const loadBodySchema = z.strictObject({
   name: modelNameSchema.optional(),
 });
 export type LoadBody = z.infer<typeof loadBodySchema>;
-
-export const inviteViewSchema = z.object({ joinString: z.string(), expiresAt: z.number() });
-export type InviteView = z.infer<typeof inviteViewSchema>;
 
 export const importBodySchema = z.strictObject({
   node: nodeRef,
@@ -144,36 +144,88 @@ export type LogLine = z.infer<typeof logLineSchema>;
 
 export const errorResponseSchema = z.object({ error: errorBodySchema });
 
-/** Method, path, and the schema of the answer. `:x` is one path segment. */
-export const apiRoutes = {
-  status: { method: 'GET', path: '/api/status', response: statusViewSchema },
-  nodes: { method: 'GET', path: '/api/nodes', response: z.object({ nodes: z.array(nodeViewSchema) }) },
-  node: { method: 'GET', path: '/api/nodes/:node', response: nodeViewSchema },
-  drain: { method: 'POST', path: '/api/nodes/:node/drain', body: drainBodySchema, response: nodeViewSchema },
-  resume: { method: 'POST', path: '/api/nodes/:node/resume', response: nodeViewSchema },
-  removeNode: { method: 'DELETE', path: '/api/nodes/:node', response: z.object({}) },
-  invite: { method: 'POST', path: '/api/invites', response: inviteViewSchema },
-  models: { method: 'GET', path: '/api/models', response: z.object({ models: z.array(modelViewSchema) }) },
+/** What the controller knows and does. `:x` is one path segment. */
+export const coreRoutes = {
+  status: { method: 'GET', path: '/api/status', access: 'admin', response: statusViewSchema },
+  nodes: {
+    method: 'GET',
+    path: '/api/nodes',
+    access: 'admin',
+    response: z.object({ nodes: z.array(nodeViewSchema) }),
+  },
+  node: { method: 'GET', path: '/api/nodes/:node', access: 'admin', response: nodeViewSchema },
+  drain: {
+    method: 'POST',
+    path: '/api/nodes/:node/drain',
+    access: 'admin',
+    body: drainBodySchema,
+    response: nodeViewSchema,
+  },
+  resume: { method: 'POST', path: '/api/nodes/:node/resume', access: 'admin', response: nodeViewSchema },
+  removeNode: { method: 'DELETE', path: '/api/nodes/:node', access: 'admin', response: z.object({}) },
+  models: {
+    method: 'GET',
+    path: '/api/models',
+    access: 'admin',
+    response: z.object({ models: z.array(modelViewSchema) }),
+  },
   importModel: {
     method: 'POST',
     path: '/api/models/import',
+    access: 'admin',
     body: importBodySchema,
     response: transferViewSchema,
   },
-  pullModel: { method: 'POST', path: '/api/models/pull', body: pullBodySchema, response: transferViewSchema },
-  transfer: { method: 'GET', path: '/api/transfers/:id', response: transferViewSchema },
-  cancelTransfer: { method: 'DELETE', path: '/api/transfers/:id', response: transferViewSchema },
+  pullModel: {
+    method: 'POST',
+    path: '/api/models/pull',
+    access: 'admin',
+    body: pullBodySchema,
+    response: transferViewSchema,
+  },
+  transfer: { method: 'GET', path: '/api/transfers/:id', access: 'admin', response: transferViewSchema },
+  cancelTransfer: {
+    method: 'DELETE',
+    path: '/api/transfers/:id',
+    access: 'admin',
+    response: transferViewSchema,
+  },
   deployments: {
     method: 'GET',
     path: '/api/deployments',
+    access: 'admin',
     response: z.object({ deployments: z.array(deploymentViewSchema) }),
   },
-  deployment: { method: 'GET', path: '/api/deployments/:id', response: deploymentViewSchema },
-  load: { method: 'POST', path: '/api/deployments', body: loadBodySchema, response: deploymentViewSchema },
-  unload: { method: 'DELETE', path: '/api/deployments/:id', response: deploymentViewSchema },
-  retry: { method: 'POST', path: '/api/deployments/:id/retry', response: deploymentViewSchema },
+  deployment: {
+    method: 'GET',
+    path: '/api/deployments/:id',
+    access: 'admin',
+    response: deploymentViewSchema,
+  },
+  load: {
+    method: 'POST',
+    path: '/api/deployments',
+    access: 'admin',
+    body: loadBodySchema,
+    response: deploymentViewSchema,
+  },
+  unload: { method: 'DELETE', path: '/api/deployments/:id', access: 'admin', response: deploymentViewSchema },
+  retry: {
+    method: 'POST',
+    path: '/api/deployments/:id/retry',
+    access: 'admin',
+    response: deploymentViewSchema,
+  },
   /** Server-sent events, see apiEventSchema. */
-  events: { method: 'GET', path: '/api/events', response: z.never() },
-  logs: { method: 'GET', path: '/api/logs', response: z.object({ lines: z.array(logLineSchema) }) },
+  events: { method: 'GET', path: '/api/events', access: 'admin', response: z.never() },
+  logs: {
+    method: 'GET',
+    path: '/api/logs',
+    access: 'admin',
+    response: z.object({ lines: z.array(logLineSchema) }),
+  },
 } as const;
+
+/** Method, path, who may call it, and the schemas of body and answer. */
+export const apiRoutes = { ...coreRoutes, ...joiningRoutes, ...accessRoutes, ...selfRoutes } as const;
 export type ApiRoute = keyof typeof apiRoutes;

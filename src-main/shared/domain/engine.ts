@@ -97,8 +97,12 @@ export const engineAssignmentSchema = z.discriminatedUnion('kind', [
 ]);
 export type EngineAssignment = z.infer<typeof engineAssignmentSchema>;
 
-/** The path bytes between leader and stage take. `reverse` and `relay` come with the reachability issue. */
-export const linkPathSchema = z.enum(['direct', 'local']);
+/**
+ * The path bytes between two nodes take. `direct`: dialled by the one that needs it; `reverse`: dialled by the
+ * other when asked; `relay`: both dialled the controller, which passes ciphertext on; `local`: one machine.
+ */
+export const linkPathSchema = z.enum(['direct', 'reverse', 'relay', 'local']);
+export type LinkPath = z.infer<typeof linkPathSchema>;
 
 /** What a leader sees of one stage. */
 export const linkObservationSchema = z.object({
@@ -112,6 +116,8 @@ export const linkObservationSchema = z.object({
   /** Who sent last: when `leader`, the stage owes the answer. */
   lastSender: z.enum(['leader', 'stage']).nullable(),
   rttMs: z.number().nonnegative().nullable(),
+  /** The most bytes that went over it in one second, either way; null before the first second with traffic. */
+  bytesPerS: z.number().nonnegative().nullable(),
 });
 export type LinkObservation = z.infer<typeof linkObservationSchema>;
 

@@ -30,6 +30,30 @@ export interface Grant {
   /** Stages serve one client: at most this many streams at once. */
   readonly maxStreams: number;
   readonly alpn: 'tunnel' | 'http';
+  /** No new stream after this time without `renew-grants`; those that are open go on. */
+  readonly ttlMs: number;
+}
+
+/** How a peer that we cannot dial is to be reached; see `Transport.onDialRequest`. */
+export interface DialBack {
+  readonly peer: NodeId;
+  /** 64 hex digits, single use. */
+  readonly token: string;
+  readonly route: 'reverse' | 'relay';
+}
+
+/** Our part in a connection that a peer has asked for. */
+export interface DialOrder extends DialBack {
+  readonly peerName: string;
+  /** The peer's for `reverse`, the controller's for `relay`. */
+  readonly addresses: readonly Address[];
+}
+
+/** The controller's leave to join two connections into one. */
+export interface RelayPass {
+  readonly token: string;
+  readonly between: readonly [NodeId, NodeId];
+  readonly ttlMs: number;
 }
 
 export interface LinkRequest {
@@ -43,7 +67,14 @@ export interface LinkRequest {
 }
 
 export interface TransportAudit {
-  readonly kind: 'peer_unknown' | 'peer_refused' | 'grant_refused' | 'protocol_error' | 'join_limited';
+  readonly kind:
+    | 'peer_unknown'
+    | 'peer_refused'
+    | 'grant_refused'
+    | 'protocol_error'
+    | 'join_limited'
+    | 'relay_refused'
+    | 'flood';
   readonly remoteAddress: string;
   readonly peerId: NodeId | null;
   readonly detail: string;

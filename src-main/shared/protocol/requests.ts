@@ -1,5 +1,9 @@
 import { z } from 'zod';
+import { doctorCheckSchema } from '../domain/doctor.ts';
 import { modelInfoSchema } from '../domain/model-info.ts';
+import { pathProbeSchema } from '../domain/network.ts';
+import { addressSchema, shortText } from '../domain/node.ts';
+import { nodeIdSchema } from '../lib/ids.ts';
 
 /** A model as a worker resolves it: an absolute path on that node or a name in its library. */
 export const modelRefSchema = z.string().min(1).max(4096);
@@ -63,6 +67,28 @@ export const workerRequests = {
   'model.remove': {
     params: z.object({ name: z.string().min(1).max(256) }),
     result: z.object({}),
+    progress: z.never(),
+  },
+  /** Measure the way to another member, by whatever path there is. Errors: `stage_unreachable`. */
+  'network.probe': {
+    params: z.object({
+      peer: nodeIdSchema,
+      peerName: shortText,
+      addresses: z.array(addressSchema).max(16),
+      /** How much to send each way at most. */
+      bytes: z
+        .number()
+        .int()
+        .min(0)
+        .max(64 * 1024 * 1024),
+    }),
+    result: pathProbeSchema,
+    progress: z.never(),
+  },
+  /** This node's own checks. */
+  'doctor.run': {
+    params: z.object({}),
+    result: z.object({ checks: z.array(doctorCheckSchema).max(64), at: z.number().int().nonnegative() }),
     progress: z.never(),
   },
 } as const;

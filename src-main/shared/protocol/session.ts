@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { bootIdSchema, engineIdSchema, nodeIdSchema } from '../lib/ids.ts';
 import { addressSchema, hardwareSchema, shortText, telemetrySchema } from '../domain/node.ts';
-import { engineAssignmentSchema, engineObservationSchema } from '../domain/engine.ts';
+import { engineAssignmentSchema, engineObservationSchema, secretSchema } from '../domain/engine.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
+import { clusterSecretSchema } from '../domain/cluster-secret.ts';
 
 /**
  * Session frames: one JSON object per WebSocket text message over ALPN `covey-session`. The worker dials and
@@ -14,6 +15,10 @@ export const helloFrame = z.object({
   bootId: bootIdSchema,
   name: shortText,
   version: z.string().max(64),
+  /** This machine's clock, epoch ms. */
+  at: z.number().int().nonnegative(),
+  /** Names the installation of the system (hashed with the node id), to notice a copied data directory. */
+  machine: secretSchema.nullable(),
   /** null with the reason when this node has no usable engine directory. */
   engine: z.union([
     z.object({ buildId: z.string().max(128), rpcProtocol: z.string().max(32) }),
@@ -75,6 +80,16 @@ export const workerFrame = z.discriminatedUnion('type', [
       )
       .max(200),
   }),
+  /**
+   * This node cannot dial `peer` and asks for a connection the other way: `reverse`, dialled by the peer to us,
+   * or `relay`, dialled by both to the controller. Answered by the connection itself; refused in silence.
+   */
+  z.object({
+    type: z.literal('dial-request'),
+    peer: nodeIdSchema,
+    token: secretSchema,
+    route: z.enum(['reverse', 'relay']),
+  }),
   /** Going away on purpose: the node becomes `offline`, not `lost`. */
   z.object({ type: z.literal('goodbye'), reason: z.string().max(256) }),
 ]);
@@ -94,7 +109,24 @@ export const controllerFrame = z.discriminatedUnion('type', [
     silenceMs: z.number().int().positive(),
     /** How long loaded engines may run on without a controller. */
     leaseMs: z.number().int().positive(),
+    /** The controller's clock, epoch ms. */
+    at: z.number().int().nonnegative(),
   }),
+  /** Where the controller can be dialled now, best first; the worker keeps them for the next time. */
+  z.object({ type: z.literal('controller-addresses'), addresses: z.array(addressSchema).max(16) }),
+  /** The cluster secret as it is now, null: there is none. Sent when it has changed. */
+  z.object({ type: z.literal('cluster-secret'), secret: clusterSecretSchema.nullable() }),
+  /** Dial `from` (route `reverse`, at its addresses) or the controller (route `relay`) with this token. */
+  z.object({
+    type: z.literal('dial-order'),
+    from: nodeIdSchema,
+    fromName: shortText,
+    token: secretSchema,
+    route: z.enum(['reverse', 'relay']),
+    addresses: z.array(addressSchema).max(16),
+  }),
+  /** Something that the people at this machine should know. */
+  z.object({ type: z.literal('notice'), error: errorBodySchema }),
   z.object({ type: z.literal('refused'), error: errorBodySchema }),
   z.object({ type: z.literal('ack'), seq: z.number().int().nonnegative() }),
   /**

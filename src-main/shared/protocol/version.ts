@@ -3,8 +3,9 @@
  * would misread; a dated line says what changed.
  *
  * 1  2026-11-30  First: join, session, tunnel and http preambles.
+ * 2  2026-11-30  Joins are conversations (approval, cluster secret); reverse, relay and probe preambles.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /** ALPN names on the cluster port; each decides what the first byte means. */
 export const ALPN = {
@@ -12,6 +13,8 @@ export const ALPN = {
   session: 'covey-session',
   tunnel: 'covey-tunnel',
   http: 'covey-http',
+  /** Tells who is there: the handshake shows the key, then the connection ends without an application byte. */
+  hello: 'covey-hello',
 } as const;
 export type AlpnName = (typeof ALPN)[keyof typeof ALPN];
 
@@ -19,6 +22,9 @@ export const LIMITS = {
   joinBytes: 8 * 1024,
   joinMs: 10_000,
   joinConcurrent: 16,
+  /** Joins that wait for a person, at once, in all and from one address (IPv6: /64). */
+  joinWaiting: 16,
+  joinWaitingPerAddress: 3,
   preambleBytes: 8 * 1024,
   preambleMs: 10_000,
   /** One session frame. */

@@ -2,6 +2,7 @@ import { chmodSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { CoveyError } from '#shared/errors.ts';
 import { initial } from './migrations/001-initial.ts';
+import { trust } from './migrations/002-trust.ts';
 
 /** One step of the schema. Numbered from 1 without gaps, never changed once released. */
 export interface Migration {
@@ -10,7 +11,7 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const migrations: readonly Migration[] = [initial];
+export const migrations: readonly Migration[] = [initial, trust];
 
 export type Connection = Database.Database;
 
