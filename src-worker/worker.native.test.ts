@@ -19,7 +19,7 @@ import { testEngine } from './engines/test-engine.ts';
 import { loopbackRequest } from './engines/llama/loopback-http.ts';
 import { identifyProcess } from './journal/process-identity.ts';
 import { generatePredictableModel, predictText } from './models/predictable.ts';
-import { collectingLogger } from './runtime/fixtures.ts';
+import { collectingLogger, handlers, unconcerned } from './runtime/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -28,7 +28,6 @@ import type { WorkerEngine } from './worker-engine.ts';
  * split model from its first stage to its loss.
  */
 const deploymentId = 'd-00000001' as DeploymentId;
-const notHere = async (): Promise<never> => Promise.reject(new Error('not in this test'));
 const processHost = createChildProcessHost(entries);
 const loopback = { host: '127.0.0.1', port: 0 };
 
@@ -128,13 +127,8 @@ beforeEach(async () => {
         nodeId: own.nodeId,
         addresses: [controller.clusterAddress ?? { host: '127.0.0.1', port: 1 }],
       },
-      models: {
-        'model.resolve': notHere,
-        'model.list': notHere,
-        'model.import': notHere,
-        'model.pull': notHere,
-        'model.remove': notHere,
-      },
+      handlers: handlers(),
+      ...unconcerned,
       logger,
       clock: { now: () => Date.now() },
     });

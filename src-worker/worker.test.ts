@@ -8,12 +8,11 @@ import { createSessionPair } from '../src-main/nodejs/transport/memory-session.t
 import type { Grant, Link, Member, PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { llama, nodeId, rpc } from './agent/fixtures.ts';
 import { playedProcessHost, type PlayedHost } from './engines/fixtures.ts';
-import { collectingLogger } from './runtime/fixtures.ts';
+import { collectingLogger, handlers, unconcerned } from './runtime/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
 
 const controllerId = nodeId('c');
 const workerId = nodeId('a');
-const notHere = async (): Promise<never> => Promise.reject(new Error('not in this test'));
 
 /** Everything around a worker, played by the test. */
 class Stage {
@@ -33,6 +32,8 @@ class Stage {
     setMembers: (members: readonly Member[]) => (this.members = members),
     addGrant: (grant: Grant) => this.grants.set(grant.engineId, grant),
     removeGrants: (engineId: string) => this.grants.delete(engineId),
+    renewGrants: () => undefined,
+    onDialRequest: () => undefined,
     openLink: async (request: { stageEngineId: Link['stageEngineId'] }): Promise<Link> => {
       const port = 5_000 + this.links.length;
       const entry = { port, lose: (_message: string): void => undefined };
@@ -132,13 +133,8 @@ async function start(engine: 'present' | 'missing' = 'present'): Promise<Worker>
     processHost: stage.played.processHost,
     transport: stage.transport,
     controller: { kind: 'remote', nodeId: controllerId, addresses: [{ host: '127.0.0.1', port: 1 }] },
-    models: {
-      'model.resolve': notHere,
-      'model.list': async () => ({ models: [] }),
-      'model.import': notHere,
-      'model.pull': notHere,
-      'model.remove': notHere,
-    },
+    handlers: handlers({ 'model.list': async () => ({ models: [] }) }),
+    ...unconcerned,
     logger: stage.log.logger,
     clock: { now: () => Date.now() },
   });

@@ -11,6 +11,8 @@ interface CommonArguments {
   readonly readyFile: string | undefined;
   readonly exitWithParent: boolean;
   readonly cluster: ListenAddress;
+  /** Announce this machine and listen for others; the settings may switch it off as well. */
+  readonly discovery: boolean;
 }
 
 export interface ControllerArguments extends CommonArguments {
@@ -61,6 +63,7 @@ function base(name: string, description: string): Command {
       defaultCluster,
     )
     .option('--engine <dir>', 'engine directory (default: the one that was built)')
+    .option('--no-discovery', 'neither announce this machine nor listen for others')
     .option('--json', 'print the ready report as JSON', false)
     .option('--ready-file <file>', 'write the ready report there')
     .option('--exit-with-parent', 'stop when standard input closes', false);
@@ -82,7 +85,10 @@ export function parseControllerArguments(argv: readonly string[]): Parsed<Contro
 
 export function parseWorkerArguments(argv: readonly string[]): Parsed<WorkerArguments> {
   const command = base('covey worker', 'Lend this machine to a covey.')
-    .option('--join <string>', 'join string from "covey invite"; - reads it from standard input')
+    .option(
+      '--join <string>',
+      'join string from "covey invite"; - reads it from standard input (without: "covey join")',
+    )
     .option('--api <host:port|none>', 'where apps on this machine reach the covey', listenOrNone, defaultApi);
   return parse(command, argv, (options) => ({
     ...common(options),
@@ -104,6 +110,7 @@ function common(options: Record<string, unknown>): CommonArguments {
     readyFile: options['readyFile'] as string | undefined,
     exitWithParent: options['exitWithParent'] as boolean,
     cluster: options['cluster'] as ListenAddress,
+    discovery: options['discovery'] as boolean,
   };
 }
 

@@ -7,6 +7,9 @@ import { downloadModel } from './download.ts';
 import { isHubAddress, type HubSettings } from './hub/request.ts';
 import { openModelLibrary } from './library.ts';
 
+/** The requests about models. */
+export type ModelHandlers = Pick<RequestHandlers, Extract<keyof RequestHandlers, `model.${string}`>>;
+
 /** A list must fit a session frame: beyond this it goes without the models' details. */
 const LIST_BYTES = 512 * 1024;
 /** A download nobody set a limit for. */
@@ -20,7 +23,7 @@ export async function createModelHandlers(options: {
   readonly dataDirectory: string;
   readonly logger: Logger;
   readonly environment?: NodeJS.ProcessEnv;
-}): Promise<RequestHandlers> {
+}): Promise<ModelHandlers> {
   const { dataDirectory, logger, environment = process.env } = options;
   const clock = { now: Date.now };
   const library = await openModelLibrary(join(dataDirectory, 'models'), { clock, logger });

@@ -1,7 +1,7 @@
 import type { Address, Hardware, Telemetry } from '#shared/domain/node.ts';
 import type { Transport } from '../../src-main/nodejs/transport/transport.ts';
 import type { WorkerEngine } from '../worker-engine.ts';
-import { dialAddresses } from './addresses.ts';
+import { dialAddresses } from '../../src-main/nodejs/own-addresses.ts';
 import { readCores, type Cores } from './cores.ts';
 import { probeHardware } from './hardware.ts';
 import { createTelemetrySampler } from './telemetry.ts';

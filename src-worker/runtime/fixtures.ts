@@ -1,4 +1,32 @@
 import type { LogFields, Logger, LogLevel } from '#shared/lib/logger.ts';
+import type { WorkerOptions } from '../worker.ts';
+import type { RequestHandlers } from './requests.ts';
+
+/** For tests: answers to the controller's requests; those not given fail. */
+export function handlers(given: Partial<RequestHandlers> = {}): RequestHandlers {
+  const notHere = async (): Promise<never> => Promise.reject(new Error('not in this test'));
+  return {
+    'model.resolve': notHere,
+    'model.list': notHere,
+    'model.import': notHere,
+    'model.pull': notHere,
+    'model.remove': notHere,
+    'network.probe': notHere,
+    'doctor.run': notHere,
+    ...given,
+  };
+}
+
+/** For tests: a worker whose machine cares for nothing that the controller says to it as a whole. */
+export const unconcerned: Pick<
+  WorkerOptions,
+  'onControllerAddresses' | 'onClusterSecret' | 'onNotice' | 'machine'
+> = {
+  onControllerAddresses: () => undefined,
+  onClusterSecret: () => undefined,
+  onNotice: () => undefined,
+  machine: null,
+};
 
 /** For tests: a logger that keeps what it is given, one string per line. */
 export function collectingLogger(): { readonly logger: Logger; readonly lines: string[] } {

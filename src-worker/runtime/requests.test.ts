@@ -1,11 +1,12 @@
 import { describe, expect, it, vi } from 'vitest';
 import { CoveyError } from '#shared/errors.ts';
 import type { WorkerFrame } from '#shared/protocol/session.ts';
+import { handlers } from './fixtures.ts';
 import { createRequestServer, type RequestContext, type RequestHandlers } from './requests.ts';
 
 function server(overrides: Partial<RequestHandlers> = {}) {
   const sent: WorkerFrame[] = [];
-  const handlers: RequestHandlers = {
+  const given = handlers({
     'model.resolve': async () =>
       Promise.reject(new CoveyError('model_file_not_found', 'no such file', { field: 'model' })),
     'model.list': async () => ({ models: [] }),
@@ -13,8 +14,8 @@ function server(overrides: Partial<RequestHandlers> = {}) {
     'model.pull': async () => Promise.reject(new CoveyError('hub_unreachable', 'no network')),
     'model.remove': async () => ({}),
     ...overrides,
-  };
-  const requests = createRequestServer(handlers, (frame) => sent.push(frame));
+  });
+  const requests = createRequestServer(given, (frame) => sent.push(frame));
   const ask = (id: number, method: string, params: unknown = {}, deadlineMs = 5_000): void => {
     requests.handle({ type: 'request', id, method, params, deadlineMs });
   };

@@ -4,28 +4,34 @@ import type { Address } from '#shared/domain/node.ts';
 /** Adapters of containers, virtual machines and VPNs: others rarely reach us there. */
 const virtualNames =
   /^(docker|br-|veth|virbr|vmnet|vboxnet|vnic|tun|tap|wg|utun|tailscale|zt|ham|lxc|lxd|cni|flannel|cali|podman|ipsec|vEthernet)/i;
-const max = 32;
+const max = 16;
+
+/** Whether an adapter of this name leads to containers, virtual machines or a VPN. */
+export function isVirtualInterface(name: string): boolean {
+  return virtualNames.test(name);
+}
 
 /**
  * Where the cluster port can be dialled, best first: real adapters before virtual ones; among each, routable
- * addresses before link-local ones (a direct cable), and IPv4 before IPv6. IPv6 link-local addresses are left out:
- * they mean nothing without the dialler's own interface.
- * @param listen where the port is bound; a specific host is the only address, `0.0.0.0` listens on IPv4 alone
+ * addresses before link-local ones (a direct cable), and IPv4 before IPv6; loopback last and only when asked for.
+ * IPv6 link-local addresses are left out: they mean nothing without the dialler's own interface.
+ * @param listen where the port is bound; a specific host is the only address
  */
 export function dialAddresses(
   listen: Address | null,
   interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
+  options: { readonly loopback?: boolean } = {},
 ): Address[] {
   if (!listen) return [];
   if (listen.host !== '0.0.0.0' && listen.host !== '::') return [listen];
   const found: { host: string; rank: number }[] = [];
   for (const [name, entries] of Object.entries(interfaces)) {
     for (const entry of entries ?? []) {
-      if (entry.internal) continue;
       const isV6 = entry.family === 'IPv6';
-      if (isV6 && (listen.host === '0.0.0.0' || /^fe80:/i.test(entry.address))) continue;
+      if ((entry.internal && !options.loopback) || (isV6 && /^fe80:/i.test(entry.address))) continue;
       const linkLocal = entry.address.startsWith('169.254.');
-      const rank = (virtualNames.test(name) ? 4 : 0) + (linkLocal ? 2 : 0) + (isV6 ? 1 : 0);
+      const rank =
+        (entry.internal ? 8 : 0) + (isVirtualInterface(name) ? 4 : 0) + (linkLocal ? 2 : 0) + (isV6 ? 1 : 0);
       found.push({ host: entry.address, rank });
     }
   }
