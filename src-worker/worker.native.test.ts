@@ -158,6 +158,7 @@ function serve(node: Node, session: PeerSession): void {
         heartbeatMs: 500,
         silenceMs: 10_000,
         leaseMs: 900_000,
+        at: 0,
       }),
     );
     const members = nodes

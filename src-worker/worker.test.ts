@@ -77,6 +77,7 @@ class Stage {
             heartbeatMs: 50,
             silenceMs: 5_000,
             leaseMs: 900_000,
+            at: 0,
           });
         }
         if (frame.type === 'heartbeat') this.say({ type: 'ack', seq: frame.seq });
