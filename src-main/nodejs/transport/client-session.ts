@@ -1,5 +1,4 @@
 import type { CoveyError } from '#shared/errors.ts';
-import type { NodeId } from '#shared/lib/ids.ts';
 import type { PeerSession } from './transport.ts';
 
 /** The main process's end of a session, and what its transport tells it. */
@@ -13,8 +12,7 @@ const tellAfter = 256 * 1024;
 
 /** Messages that come before there is a listener wait for it; they are bounded by what may be untaken. */
 export function createClientSession(
-  peerId: NodeId,
-  remoteAddress: string,
+  ends: Pick<PeerSession, 'peerId' | 'remoteAddress' | 'localAddress' | 'dialledAddress'>,
   channel: {
     readonly send: (text: string) => void;
     readonly taken: (bytes: number) => void;
@@ -41,8 +39,10 @@ export function createClientSession(
   };
 
   return {
-    peerId,
-    remoteAddress,
+    peerId: ends.peerId,
+    remoteAddress: ends.remoteAddress,
+    localAddress: ends.localAddress,
+    dialledAddress: ends.dialledAddress,
     send(text) {
       if (!end) channel.send(text);
     },

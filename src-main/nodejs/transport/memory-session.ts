@@ -43,6 +43,8 @@ function createEnd(peerId: NodeId): End {
     session: {
       peerId,
       remoteAddress: '127.0.0.1',
+      localAddress: null,
+      dialledAddress: null,
       send(text) {
         if (open) setImmediate(() => other?.deliver(text));
       },

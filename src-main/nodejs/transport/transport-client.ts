@@ -129,7 +129,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
 
   const addSession = (event: Extract<TransportEvent, { type: 'session' }>): void => {
     const id = event.session;
-    const session = createClientSession(event.peerId, event.remoteAddress, {
+    const session = createClientSession(event, {
       send: (text) => supervisor.send({ type: 'send', session: id, text }),
       taken: (bytes) => supervisor.send({ type: 'taken', session: id, bytes }),
       close: () => supervisor.send({ type: 'close-session', session: id }),

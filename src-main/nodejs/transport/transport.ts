@@ -99,6 +99,10 @@ export interface DialTarget {
 export interface PeerSession {
   readonly peerId: NodeId;
   readonly remoteAddress: string;
+  /** Our end of the connection; null inside one process. When this machine loses it, the session is dead. */
+  readonly localAddress: string | null;
+  /** Where it was dialled; null at the end that was dialled. */
+  readonly dialledAddress: Address | null;
   /** Never blocks; a peer that does not read is cut when LIMITS.sessionBufferBytes wait. */
   send(text: string): void;
   onMessage(listener: (text: string) => void): void;
@@ -141,8 +145,6 @@ export interface JoinConversation extends PeerSession {
    * connection.
    */
   readonly binding: string;
-  /** Where it was dialled; null at the end that was dialled. */
-  readonly dialledAddress: Address | null;
   /** A person has to decide: it may last this long from now. false: too many wait already, the caller refuses. */
   hold(deadlineMs: number): boolean;
 }

@@ -1,13 +1,14 @@
 import type { EngineId, NodeId } from '../lib/ids.ts';
 import type { Address } from '../domain/node.ts';
-import type { LinkObservation } from '../domain/engine.ts';
+import type { LinkObservation, LinkPath } from '../domain/engine.ts';
+import type { AddressAttempt, PathProbe } from '../domain/network.ts';
 import type { ErrorBody } from '../errors.ts';
 import type { LogLevel } from '../lib/logger.ts';
 
 /**
  * Main process <-> transport process. Types only, no schemas: both ends are the same build on a private
- * channel, and the transport process stays small. Texts that come from other machines (`request`, `reply`,
- * `text`) pass through unread and are parsed by schema in the main process.
+ * channel, and the transport process stays small. Texts that come from other machines (`text`) pass through
+ * unread and are parsed by schema in the main process.
  */
 
 /** A key that may speak to us. */
@@ -94,6 +95,13 @@ export interface TransportInit {
   readonly pulseLostMs: number;
   readonly members: readonly Member[];
   readonly grants: readonly Grant[];
+  /** See `Transport.setRelay`. */
+  readonly relay: RelayController | null;
+}
+
+export interface RelayController {
+  readonly nodeId: NodeId;
+  readonly addresses: readonly Address[];
 }
 
 export interface DialRequest {
@@ -102,32 +110,51 @@ export interface DialRequest {
   readonly timeoutMs: number;
 }
 
+export interface JoinDialRequest extends Omit<DialRequest, 'expectedNodeId'> {
+  /** null: any key. */
+  readonly expectedNodeId: NodeId | null;
+}
+
+/** A member that is to be reached by whatever path works. */
+export interface PeerTarget {
+  readonly peer: NodeId;
+  readonly peerName: string;
+  readonly addresses: readonly Address[];
+  readonly timeoutMs: number;
+}
+
 /**
- * `operation` numbers are the main process's, unique per transport process: dials, joins and links.
- * `session` and `attempt` numbers are the transport process's.
+ * `operation` numbers are the main process's, unique per transport process: whatever has to be answered.
+ * `session` numbers are the transport process's; joins have them too.
  */
 export type TransportCommand =
   | { readonly type: 'init'; readonly init: TransportInit }
   | { readonly type: 'members'; readonly members: readonly Member[] }
   | { readonly type: 'add-grant'; readonly grant: Grant }
   | { readonly type: 'remove-grants'; readonly engineId: EngineId }
+  | { readonly type: 'renew-grants' }
   | { readonly type: 'dial-session'; readonly operation: number; readonly target: DialRequest }
+  | { readonly type: 'dial-join'; readonly operation: number; readonly target: JoinDialRequest }
   | {
-      readonly type: 'join';
+      readonly type: 'identify';
       readonly operation: number;
-      readonly target: DialRequest;
-      /** JSON. */
-      readonly request: string;
+      readonly addresses: readonly Address[];
+      readonly timeoutMs: number;
     }
   | { readonly type: 'open-link'; readonly operation: number; readonly link: LinkRequest }
-  /** Ends a dial, a join or a link, whatever state it is in. Nothing more is heard of it. */
+  | { readonly type: 'open-stream'; readonly operation: number; readonly target: PeerTarget; readonly grant: string }
+  | { readonly type: 'probe'; readonly operation: number; readonly target: PeerTarget; readonly bytes: number }
+  /** Ends an operation or a link, whatever state it is in. Nothing more is heard of it. */
   | { readonly type: 'cancel'; readonly operation: number }
+  | { readonly type: 'set-relay'; readonly controller: RelayController | null }
+  | { readonly type: 'dial-back'; readonly order: DialOrder }
+  | { readonly type: 'allow-relay'; readonly pass: RelayPass }
   | { readonly type: 'send'; readonly session: number; readonly text: string }
   /** The main process has taken in this many bytes of a session's messages since the last time. */
   | { readonly type: 'taken'; readonly session: number; readonly bytes: number }
   | { readonly type: 'close-session'; readonly session: number }
-  /** `reply` is JSON. */
-  | { readonly type: 'answer-join'; readonly attempt: number; readonly reply: string }
+  /** The join may last this long from now. */
+  | { readonly type: 'hold-join'; readonly session: number; readonly deadlineMs: number }
   | { readonly type: 'stop' };
 
 export interface LinkBeat extends LinkObservation {
@@ -145,21 +172,40 @@ export type TransportEvent =
       readonly operation: number | null;
       readonly peerId: NodeId;
       readonly remoteAddress: string;
+      readonly localAddress: string;
+      /** null: a peer dialled us. */
+      readonly dialledAddress: Address | null;
     }
   | { readonly type: 'message'; readonly session: number; readonly text: string }
   | { readonly type: 'session-closed'; readonly session: number; readonly error: ErrorBody | null }
+  /** A peer begins a join, or a dial for one has come about; frames follow as `message`. */
   | {
-      readonly type: 'join-attempt';
-      readonly attempt: number;
+      readonly type: 'join';
+      readonly session: number;
+      /** As for `session`. */
+      readonly operation: number | null;
       readonly peerId: NodeId;
       readonly remoteAddress: string;
-      /** JSON. */
-      readonly request: string;
+      /** See `JoinConversation.binding`. */
+      readonly binding: string;
+      readonly dialledAddress: Address | null;
     }
-  | { readonly type: 'joined'; readonly operation: number; readonly reply: string }
+  | {
+      readonly type: 'identified';
+      readonly operation: number;
+      readonly attempts: readonly AddressAttempt[];
+    }
+  | {
+      readonly type: 'stream-open';
+      readonly operation: number;
+      readonly socketPath: string;
+      readonly path: LinkPath;
+    }
+  | { readonly type: 'probed'; readonly operation: number; readonly probe: PathProbe }
+  | { readonly type: 'dial-request'; readonly request: DialBack }
   | { readonly type: 'link-open'; readonly operation: number; readonly port: number; readonly beat: LinkBeat }
   | { readonly type: 'link-lost'; readonly operation: number; readonly error: ErrorBody }
-  /** A dial, join or link came to nothing. */
+  /** An operation came to nothing. */
   | { readonly type: 'operation-failed'; readonly operation: number; readonly error: ErrorBody }
   | { readonly type: 'audit'; readonly audit: TransportAudit }
   | { readonly type: 'log'; readonly level: LogLevel; readonly message: string }

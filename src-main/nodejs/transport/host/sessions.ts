@@ -5,7 +5,7 @@ import type { Member, TransportEvent } from '#shared/host/transport.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { LIMITS } from '#shared/protocol/version.ts';
 import type { MemberTable } from './member-table.ts';
-import { remoteAddressOf } from './remote-address.ts';
+import { localAddressOf, remoteAddressOf } from './remote-address.ts';
 import { createSessionSocket, sessionPath, webSocketOptions, type SessionSocket } from './session-socket.ts';
 
 export interface Sessions {
@@ -41,7 +41,17 @@ export function createSessions(members: MemberTable, emit: (event: TransportEven
       onClosed();
     });
     open.set(session, entry);
-    emit({ type: 'session', session, operation, peerId, remoteAddress: remoteAddressOf(socket) });
+    const remoteAddress = remoteAddressOf(socket);
+    const dialledAddress = operation === null ? null : { host: remoteAddress, port: socket.remotePort ?? 0 };
+    emit({
+      type: 'session',
+      session,
+      operation,
+      peerId,
+      remoteAddress,
+      localAddress: localAddressOf(socket),
+      dialledAddress,
+    });
     return entry;
   };
 
