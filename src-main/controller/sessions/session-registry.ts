@@ -12,9 +12,9 @@ import {
 } from '#shared/protocol/session.ts';
 import type { WorkerMethod, WorkerParams, WorkerResult } from '#shared/protocol/requests.ts';
 import type { PeerSession } from '../../nodejs/transport/transport.ts';
-import { assignmentsFor } from '../scheduler/assignments.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import type { NodeFacts } from '../state/state.ts';
+import { pushDesiredState } from './desired.ts';
 import { createRequestTracker, type RequestOptions, type RequestTracker } from './request-tracker.ts';
 
 export interface SessionRegistryOptions {
@@ -49,8 +49,6 @@ interface Connected {
   readonly id: number;
   readonly session: PeerSession;
   readonly requests: RequestTracker;
-  sentAssignments: string;
-  sentMembers: string;
 }
 
 const helloMs = 10_000;
@@ -59,31 +57,8 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
   const { runtime, clock, logger } = options;
   const connected = new Map<NodeId, Connected>();
   let lastSessionId = 0;
-  let generation = 0;
 
-  const pushDesired = (nodeId: NodeId, entry: Connected): void => {
-    const { state } = runtime;
-    const members = [...state.nodes.values()]
-      .filter((node) => node.durable.id !== nodeId)
-      .map((node) => ({ nodeId: node.durable.id, name: node.durable.name }));
-    // Members first: a stage must know its leader's key before the leader dials.
-    const membersText = JSON.stringify(members);
-    if (membersText !== entry.sentMembers) {
-      entry.sentMembers = membersText;
-      send(entry.session, { type: 'members', members });
-    }
-    const { engines, keep } = assignmentsFor(state, nodeId);
-    const text = JSON.stringify([engines, keep]);
-    if (text !== entry.sentAssignments) {
-      entry.sentAssignments = text;
-      generation += 1;
-      send(entry.session, { type: 'assignments', generation, engines: [...engines], keep: [...keep] });
-    }
-  };
-
-  runtime.onTurn(() => {
-    for (const [nodeId, entry] of connected) pushDesired(nodeId, entry);
-  });
+  const desired = pushDesiredState(runtime, (nodeId, text) => connected.get(nodeId)?.session.send(text));
 
   const refuse = (session: PeerSession, error: CoveyError): void => {
     logger.warn('session refused', { node: session.peerId.slice(0, 12), code: error.code });
@@ -113,8 +88,6 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       id,
       session,
       requests: createRequestTracker(node.durable.name, (frame) => send(session, frame)),
-      sentAssignments: '',
-      sentMembers: '',
     };
     connected.set(session.peerId, entry);
     earlier?.requests.closeAll({
@@ -197,7 +170,10 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
   const closed = (nodeId: NodeId, entry: Connected, goodbye: boolean): void => {
     const name = runtime.state.nodes.get(nodeId)?.durable.name ?? nodeId.slice(0, 12);
     entry.requests.closeAll({ code: 'node_not_ready', message: `${name} closed its connection.` });
-    if (connected.get(nodeId) === entry) connected.delete(nodeId);
+    if (connected.get(nodeId) === entry) {
+      connected.delete(nodeId);
+      desired.closed(nodeId);
+    }
     runtime.dispatch({ type: 'session-closed', at: clock.now(), nodeId, sessionId: entry.id, goodbye });
   };
 
@@ -249,6 +225,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       connected.get(nodeId)?.session.close();
     },
     closeAll() {
+      desired.stop();
       for (const entry of connected.values()) entry.session.close();
     },
   };
