@@ -1,0 +1,34 @@
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { clusterSecretSchema } from '#shared/domain/cluster-secret.ts';
+import { CoveyError } from '#shared/errors.ts';
+
+/** Beside the identity, and as secret: who reads it can join the covey. */
+const fileName = 'cluster-secret';
+
+/** null: this machine holds none. Throws `data_directory_unusable` naming the file when it is damaged. */
+export async function readClusterSecret(dataDirectory: string): Promise<string | null> {
+  const path = join(dataDirectory, fileName);
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  const parsed = clusterSecretSchema.safeParse(text.trim());
+  if (parsed.success) return parsed.data;
+  throw new CoveyError(
+    'data_directory_unusable',
+    `${path} is damaged. Delete it; a new secret is made with "covey secret new" on the controller.`,
+  );
+}
+
+/** Mode 0600, whole or not at all. @param secret null: this machine shall hold none */
+export async function writeClusterSecret(dataDirectory: string, secret: string | null): Promise<void> {
+  const path = join(dataDirectory, fileName);
+  if (secret === null) return rm(path, { force: true });
+  const temporary = `${path}.${process.pid}.tmp`;
+  await writeFile(temporary, `${secret}\n`, { mode: 0o600, flush: true });
+  await rename(temporary, path);
+}
