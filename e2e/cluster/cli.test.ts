@@ -12,7 +12,7 @@ describe('the covey command against a real cluster', () => {
   let controller: RunningController;
   let model: string;
 
-  const covey = (...args: string[]): Promise<CliOutcome> => runCovey(controller.api, args);
+  const covey = (...args: string[]): Promise<CliOutcome> => runCovey(controller, args);
   const json = async (...args: string[]): Promise<unknown> => {
     const outcome = await covey(...args, '--json');
     expect(outcome.stderr).toBe('');

@@ -8,16 +8,18 @@ export interface CliOutcome {
   readonly stderr: string;
 }
 
-/** Runs one `covey` command against an API, as a user would, and gathers what it prints. */
+/** Runs one `covey` command on the data directory of a node, as a user would, and gathers what it prints. */
 export async function runCovey(
-  api: string,
+  node: { readonly dataDirectory: string },
   args: readonly string[],
-  timeoutMs = 60_000,
+  options: { readonly input?: string; readonly timeoutMs?: number } = {},
 ): Promise<CliOutcome> {
-  const child = spawn(process.execPath, [coveyCommand, ...args, '--api', api], {
+  const child = spawn(process.execPath, [coveyCommand, ...args, '--data', node.dataDirectory], {
     env: { PATH: process.env['PATH'] },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   });
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(options.input ?? '');
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
@@ -27,7 +29,11 @@ export async function runCovey(
     child.on('close', resolve);
   });
   try {
-    return { code: await withDeadline(`covey ${args.join(' ')}`, ended, timeoutMs), stdout, stderr };
+    return {
+      code: await withDeadline(`covey ${args.join(' ')}`, ended, options.timeoutMs ?? 60_000),
+      stdout,
+      stderr,
+    };
   } finally {
     child.kill('SIGKILL');
   }

@@ -38,6 +38,8 @@ export interface NodeOptions {
   readonly api?: string;
   /** Runs it on this host of a network instead of the machine's own. */
   readonly host?: Host;
+  /** Whether it announces itself and listens for others; default: no, tests share one machine. */
+  readonly discovery?: boolean;
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
   /** How long it may take to be ready; default 30 s. */
@@ -57,6 +59,10 @@ export interface RunningNode {
   readonly name: string;
   /** Where the test reaches its API, null when it has none. On another host this is a relay. */
   readonly api: string | null;
+  /** The node's local token, null when it serves no API. */
+  readonly token: string | null;
+  /** A client of its API with the local token. Throws when it has none. */
+  readonly client: ApiClient;
   /** Our own children and engines of this node, wherever they hang in the tree now. */
   processes(): ProcessInfo[];
   /** Native engine programs: `llama-server` and `ggml-rpc-server`. */
@@ -68,7 +74,7 @@ export interface RunningNode {
 
 export interface RunningController extends RunningNode {
   readonly api: string;
-  readonly client: ApiClient;
+  readonly token: string;
   invite(): Promise<string>;
 }
 
@@ -127,6 +133,7 @@ export function createCluster(): Cluster {
         ...['--ready-file', readyFile],
         '--json',
         '--exit-with-parent',
+        ...(options.discovery === true ? [] : ['--no-discovery']),
         ...extra,
         ...(options.args ?? []),
       ] as [string, ...string[]],
@@ -145,12 +152,21 @@ export function createCluster(): Cluster {
       50,
       NodeEnded,
     );
+    const api = await reachApi(report.apiAddress, options.host);
+    const token = api === null ? null : readToken(dataDirectory);
+    let client: ApiClient | null = null;
     return {
       process: process_,
       report,
       dataDirectory,
       name,
-      api: await reachApi(report.apiAddress, options.host),
+      api,
+      token,
+      get client() {
+        if (api === null || token === null) throw new Error(`${name} serves no API`);
+        if (!client) clients.push((client = createApiClient(api, { token })));
+        return client;
+      },
       processes: () => processesOf([process_]),
       engines: (program) =>
         processesOf([process_]).filter((info) =>
@@ -166,15 +182,9 @@ export function createCluster(): Cluster {
     directory,
     async startController(options = {}) {
       const node = await start('controller', options, undefined, []);
-      if (node.api === null) throw new Error('the controller reported no API address');
-      const client = createApiClient(node.api);
-      clients.push(client);
-      return {
-        ...node,
-        api: node.api,
-        client,
-        invite: async () => (await client.call('invite')).joinString,
-      };
+      const { api, token, client } = node;
+      if (api === null || token === null) throw new Error('the controller reported no API address');
+      return { ...node, api, token, client, invite: async () => (await client.call('invite')).joinString };
     },
     startWorker: ({ join, ...options }) =>
       join === undefined
@@ -226,6 +236,12 @@ function readReport(file: string): ReadyReport | null {
     return null;
   }
   return readyReport.parse(JSON.parse(text));
+}
+
+/** As `covey` itself finds it. */
+function readToken(dataDirectory: string): string {
+  const text = readFileSync(path.join(dataDirectory, 'api-access.json'), 'utf8');
+  return z.object({ token: z.string() }).parse(JSON.parse(text)).token;
 }
 
 async function reachApi(address: string | null, host: Host | undefined): Promise<string | null> {

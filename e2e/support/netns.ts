@@ -20,7 +20,7 @@ export interface Network {
 
 export interface Host {
   readonly name: string;
-  /** Its IPv4 address in the network. */
+  /** Its IPv4 address in the network, the present one. */
   readonly address: string;
   /** Put before a command line to run it on this host. */
   readonly prefix: readonly [string, ...string[]];
@@ -29,6 +29,10 @@ export interface Host {
   /** Pulls the cable: packets stop, addresses and connections stay as they are. */
   unplug(): void;
   plug(): void;
+  /** Its firewall: `nft` rules of an inet table, such as `input ip protocol udp drop`. Replaces earlier ones. */
+  firewall(rules: readonly string[]): void;
+  /** Another address instead of the one it has (as after DHCP); connections from the old one hang. */
+  move(address: string): void;
   /** This host sends nothing to that address any more. */
   blackhole(address: string): void;
   unblackhole(address: string): void;
@@ -156,9 +160,12 @@ interface HostParts {
 
 function createHost({ name, namespace, address, switchNamespace, port, relays }: HostParts): Host {
   const inside: readonly [string, ...string[]] = ['ip', 'netns', 'exec', namespace];
+  let current = address;
   return {
     name,
-    address,
+    get address() {
+      return current;
+    },
     prefix: inside,
     run(argv, timeoutMs = 20_000) {
       const result = spawnSync(inside[0], [...inside.slice(1), ...argv], {
@@ -166,6 +173,28 @@ function createHost({ name, namespace, address, switchNamespace, port, relays }:
         timeout: timeoutMs,
       });
       return { code: result.status ?? 124, stdout: result.stdout, stderr: result.stderr };
+    },
+    firewall(rules) {
+      const table = [
+        'table inet test',
+        'delete table inet test',
+        'table inet test {',
+        '  chain input { type filter hook input priority 0; policy accept;',
+        ...rules.filter((rule) => rule.startsWith('input ')).map((rule) => `    ${rule.slice(6)}`),
+        '  }',
+        '  chain output { type filter hook output priority 0; policy accept;',
+        ...rules.filter((rule) => rule.startsWith('output ')).map((rule) => `    ${rule.slice(7)}`),
+        '  }',
+        '}',
+        '',
+      ].join('\n');
+      execFileSync(inside[0], [...inside.slice(1), 'nft', '-f', '-'], { input: table, timeout: 10_000 });
+    },
+    move(next) {
+      ip('-n', namespace, 'address', 'add', `${next}/24`, 'dev', 'eth0');
+      ip('-n', namespace, 'address', 'delete', `${current}/24`, 'dev', 'eth0');
+      ip('-n', namespace, 'route', 'replace', 'default', 'dev', 'eth0');
+      current = next;
     },
     unplug: () => void ip('-n', switchNamespace, 'link', 'set', port, 'down'),
     plug: () => void ip('-n', switchNamespace, 'link', 'set', port, 'up'),

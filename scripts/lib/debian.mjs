@@ -4,6 +4,8 @@ import { findProgram, run } from './run.mjs';
 /** Programs that tests use, and the Debian package of each. */
 const packages = {
   ip: 'iproute2',
+  nft: 'nftables',
+  chromium: 'chromium',
   cmake: 'cmake',
   'c++': 'g++',
   git: 'git',
