@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { controllerFrame, type ControllerFrame } from '#shared/protocol/session.ts';
+import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import { createSessionPair } from '../../nodejs/transport/memory-session.ts';
 import { createRuntime, type Runtime } from '../runtime/runtime.ts';
 import { defaultPolicy } from '../scheduler/policy.ts';
@@ -48,6 +49,8 @@ beforeEach(() => {
     logger: silent,
     controllerName: 'c',
     onLog: () => undefined,
+    onDialRequest: () => undefined,
+    greet: () => [],
   });
   runtime.dispatch({ type: 'node-joined', at: clock.now(), nodeId: nodeId('a'), name: 'alpha' });
 });
@@ -79,10 +82,12 @@ function dial(id: NodeId) {
 
 const hello = {
   type: 'hello',
-  protocol: 1,
+  protocol: PROTOCOL_VERSION,
   bootId: bootId('a'),
   name: 'alpha',
   version: '0.1.0',
+  at: 0,
+  machine: null,
   engine: { buildId: facts.engineBuildId, rpcProtocol: '6.0.0' },
   hardware: facts.hardware,
   addresses: facts.addresses,

@@ -13,8 +13,11 @@ import {
 import type { WorkerMethod, WorkerParams, WorkerResult } from '#shared/protocol/requests.ts';
 import type { PeerSession } from '../../nodejs/transport/transport.ts';
 import type { Runtime } from '../runtime/runtime.ts';
+import type { NotedKind } from '../state/events.ts';
 import type { NodeFacts } from '../state/state.ts';
+import { createContests, type ContestTimings } from './contests.ts';
 import { pushDesiredState } from './desired.ts';
+import { claimOf, identityInUse, identityMoved, pairKey, type Claim } from './identity-claims.ts';
 import { createRequestTracker, type RequestOptions, type RequestTracker } from './request-tracker.ts';
 
 export interface SessionRegistryOptions {
@@ -26,6 +29,7 @@ export interface SessionRegistryOptions {
   readonly onDialRequest: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'dial-request' }>) => void;
   /** A session was welcomed: what every worker is told then. */
   readonly greet: (nodeId: NodeId) => readonly ControllerFrame[];
+  readonly contest?: ContestTimings;
 }
 
 /** The workers' sessions: frames in become facts, the desired state goes out whole whenever it changes. */
@@ -48,14 +52,21 @@ export interface SessionRegistry {
 interface Connected {
   readonly id: number;
   readonly session: PeerSession;
+  readonly claim: Claim;
   readonly requests: RequestTracker;
 }
 
 const helloMs = 10_000;
+/** A worker has nothing to say before it is welcomed. */
+const maxEarlyFrames = 16;
+const sayAgainMs = 3_600_000;
 
 export function createSessionRegistry(options: SessionRegistryOptions): SessionRegistry {
   const { runtime, clock, logger } = options;
   const connected = new Map<NodeId, Connected>();
+  const contests = createContests(options.contest);
+  /** By node and pair of machines: when it was last written into the event list. */
+  const conflictsNoted = new Map<string, number>();
   let lastSessionId = 0;
 
   const desired = pushDesiredState(runtime, (nodeId, text) => connected.get(nodeId)?.session.send(text));
@@ -66,8 +77,20 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
     session.close();
   };
 
+  /** Into the event list, for the same pair once an hour. */
+  const noteConflict = (nodeId: NodeId, key: string, error: CoveyError, kind: NotedKind): void => {
+    const at = clock.now();
+    for (const [noted, notedAt] of conflictsNoted)
+      if (at - notedAt >= sayAgainMs) conflictsNoted.delete(noted);
+    if (conflictsNoted.has(`${nodeId} ${key}`)) return;
+    conflictsNoted.set(`${nodeId} ${key}`, at);
+    runtime.dispatch({ type: 'noted', at, kind, level: 'warn', message: error.message, nodeId });
+  };
+
+  /** Makes this the node's one session; an earlier one ends. null: it was refused, by name. */
   const open = (session: PeerSession, hello: HelloFrame): Connected | null => {
-    const node = runtime.state.nodes.get(session.peerId);
+    const nodeId = session.peerId;
+    const node = runtime.state.nodes.get(nodeId);
     if (!node) {
       refuse(session, new CoveyError('not_a_member', 'This machine is not a member of the covey.'));
       return null;
@@ -82,14 +105,16 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       );
       return null;
     }
-    const earlier = connected.get(session.peerId);
+    const earlier = connected.get(nodeId);
     const id = (lastSessionId += 1);
+    const claim = claimOf(session, hello);
     const entry: Connected = {
       id,
       session,
+      claim,
       requests: createRequestTracker(node.durable.name, (frame) => send(session, frame)),
     };
-    connected.set(session.peerId, entry);
+    connected.set(nodeId, entry);
     earlier?.requests.closeAll({
       code: 'session_replaced',
       message: `${node.durable.name} opened a new session.`,
@@ -105,11 +130,13 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       leaseMs: timings.engineLeaseMs,
       at: clock.now(),
     });
-    for (const frame of options.greet(session.peerId)) send(session, frame);
+    for (const frame of options.greet(nodeId)) send(session, frame);
+    const moved = identityMoved(node.durable.facts, claim);
+    if (moved) send(session, { type: 'notice', error: moved.toBody() });
     runtime.dispatch({
       type: 'session-opened',
       at: clock.now(),
-      nodeId: session.peerId,
+      nodeId,
       sessionId: id,
       remoteAddress: session.remoteAddress,
       bootId: hello.bootId,
@@ -118,7 +145,19 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       telemetry: hello.telemetry,
       engines: hello.engines,
     });
+    if (moved) noteConflict(nodeId, `moved ${claim.machine}`, moved, 'security-identity-moved');
     return entry;
+  };
+
+  /** Both run: the one that was here first stays, and both are told who the other is. */
+  const refuseDuplicate = (session: PeerSession, hello: HelloFrame): void => {
+    const first = connected.get(session.peerId);
+    const claim = claimOf(session, hello);
+    const error = identityInUse(first?.claim ?? claim, claim);
+    refuse(session, error);
+    if (!first) return;
+    send(first.session, { type: 'notice', error: error.toBody() });
+    noteConflict(session.peerId, pairKey(first.claim, claim), error, 'security-identity-duplicate');
   };
 
   const receive = (nodeId: NodeId, entry: Connected, frame: WorkerFrame): boolean => {
@@ -170,32 +209,67 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
   const closed = (nodeId: NodeId, entry: Connected, goodbye: boolean): void => {
     const name = runtime.state.nodes.get(nodeId)?.durable.name ?? nodeId.slice(0, 12);
     entry.requests.closeAll({ code: 'node_not_ready', message: `${name} closed its connection.` });
-    if (connected.get(nodeId) === entry) {
+    const current = connected.get(nodeId) === entry;
+    if (current) {
       connected.delete(nodeId);
       desired.closed(nodeId);
     }
     runtime.dispatch({ type: 'session-closed', at: clock.now(), nodeId, sessionId: entry.id, goodbye });
+    if (current) contests.ended(nodeId);
   };
 
   return {
     accept(session) {
+      const nodeId = session.peerId;
       let entry: Connected | null = null;
+      /** What came while another session of the node was open. */
+      let early: WorkerFrame[] | null = null;
       let over = false;
       const helloTimer = setTimeout(() => {
-        logger.warn('no hello in time', { node: session.peerId.slice(0, 12) });
+        logger.warn('no hello in time', { node: nodeId.slice(0, 12) });
         session.close();
       }, helloMs);
+      let stopWaiting = (): void => clearTimeout(helloTimer);
+
+      const enter = (hello: HelloFrame): void => {
+        const waited = early ?? [];
+        early = null;
+        entry = open(session, hello);
+        over = entry === null;
+        waited.every(take);
+      };
+      const greet = (hello: HelloFrame): void => {
+        stopWaiting();
+        const holder = connected.get(nodeId);
+        if (!holder || holder.claim.bootId === hello.bootId) return enter(hello);
+        early = [];
+        stopWaiting = contests.challenge(nodeId, {
+          admit: () => enter(hello),
+          refuse() {
+            over = true;
+            refuseDuplicate(session, hello);
+          },
+        });
+      };
+      /** false: not what may come now. */
+      const take = (frame: WorkerFrame): boolean => {
+        if (entry) {
+          // Replaced: what it still says is about a node that another session is now.
+          if (connected.get(nodeId) !== entry) return true;
+          if (frame.type !== 'goodbye') contests.heard(nodeId);
+          return receive(nodeId, entry, frame);
+        }
+        if (early) return frame.type !== 'hello' && early.push(frame) <= maxEarlyFrames;
+        if (frame.type === 'hello') greet(frame);
+        return frame.type === 'hello';
+      };
+
       session.onMessage((text) => {
         if (over) return;
         const frame = parseFrame(text);
-        const accepted = frame.ok
-          ? entry
-            ? receive(session.peerId, entry, frame.value)
-            : frame.value.type === 'hello' &&
-              (clearTimeout(helloTimer), (entry = open(session, frame.value)), true)
-          : false;
-        if (accepted) return;
+        if (frame.ok && take(frame.value)) return;
         over = true;
+        stopWaiting();
         const detail = frame.ok ? `a frame of type ${frame.value.type} was not expected` : frame.error;
         refuse(
           session,
@@ -203,8 +277,9 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
         );
       });
       session.onClose(() => {
-        clearTimeout(helloTimer);
-        if (entry) closed(session.peerId, entry, false);
+        over = true;
+        stopWaiting();
+        if (entry) closed(nodeId, entry, false);
       });
     },
     request(nodeId, method, params, requestOptions) {
@@ -226,6 +301,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
     },
     closeAll() {
       desired.stop();
+      contests.clear();
       for (const entry of connected.values()) entry.session.close();
     },
   };
@@ -257,5 +333,6 @@ function factsOf(hello: HelloFrame): NodeFacts {
     engineProblem: engine.buildId === null ? engine.reason : null,
     hardware: hello.hardware,
     addresses: hello.addresses,
+    machine: hello.machine,
   };
 }

@@ -108,6 +108,7 @@ export type NotedKind =
   | 'security-join-refused'
   | 'security-token-refused'
   | 'security-identity-duplicate'
+  | 'security-identity-moved'
   | 'network-address-changed'
   | 'network-path-changed'
   | 'certificate-renewed'

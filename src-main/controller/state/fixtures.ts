@@ -54,6 +54,7 @@ export const facts: NodeFacts = {
     },
   },
   addresses: [{ host: '192.0.2.1', port: 7879 }],
+  machine: null,
 };
 
 export const model: ModelInfo = {

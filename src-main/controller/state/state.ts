@@ -56,6 +56,8 @@ export interface NodeFacts {
   readonly engineProblem: string | null;
   readonly hardware: Hardware;
   readonly addresses: readonly Address[];
+  /** Names the installation of the system (see `helloFrame.machine`); null: not known. */
+  readonly machine: string | null;
 }
 
 export interface LiveNode {

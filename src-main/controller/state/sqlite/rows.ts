@@ -36,6 +36,8 @@ const factsSchema: z.ZodType<NodeFacts> = z.object({
   engineProblem: z.string().nullable(),
   hardware: hardwareSchema,
   addresses: z.array(addressSchema),
+  // Rows of the first version have none.
+  machine: z.string().nullable().default(null),
 });
 
 const drainSchema = z.object({

@@ -50,6 +50,14 @@ describe('controller store', () => {
     expect(loaded.deployments).toEqual(state.deployments);
   });
 
+  test('facts of a version that did not name the machine are read', () => {
+    const connection = openDatabase(path);
+    const store = createStore(connection);
+    store.save(emptyState(0), after(joined('a', 'alpha'), connected('a')), []);
+    connection.exec("UPDATE nodes SET facts = json_remove(facts, '$.machine')");
+    expect(store.load(0).nodes.get(nodeId('a'))?.durable.facts).toEqual(facts);
+  });
+
   test('only the difference is written, and what is gone is deleted', () => {
     const store = createStore(openDatabase(path));
     const one = after(joined('a', 'alpha'), { type: 'deployment-created', at: 1, deployment: deployment() });
@@ -96,7 +104,11 @@ describe('controller store', () => {
 
   test('a database of a newer version is refused, an older one is migrated once', () => {
     openDatabase(path).close();
-    const more = { version: 2, name: 'more', sql: 'CREATE TABLE extra (id INTEGER) STRICT' };
+    const more = {
+      version: migrations.length + 1,
+      name: 'more',
+      sql: 'CREATE TABLE extra (id INTEGER) STRICT',
+    };
     openDatabase(path, [...migrations, more]).close();
     openDatabase(path, [...migrations, more]).close();
     expect(() => openDatabase(path)).toThrowError(/newer version/);
@@ -105,7 +117,7 @@ describe('controller store', () => {
   test('a migration that fails leaves the schema as it was', () => {
     openDatabase(path).close();
     const broken = {
-      version: 2,
+      version: migrations.length + 1,
       name: 'broken',
       sql: 'CREATE TABLE half (id INTEGER) STRICT; SELECT nonsense;',
     };
