@@ -24,7 +24,7 @@ export function scriptedIo(
     outIsTty: false,
     errIsTty: false,
     columns: 80,
-    env: {},
+    env: { COVEY_DATA: '/nowhere/covey' },
     workingDirectory: '/somewhere',
     now: () => now,
     async sleep(ms) {

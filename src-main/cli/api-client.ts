@@ -1,5 +1,6 @@
 import { request as httpRequest, Agent, type IncomingMessage } from 'node:http';
 import type { z } from 'zod';
+import type { Access } from '#shared/api/access.ts';
 import {
   apiEventSchema,
   apiRoutes,
@@ -55,8 +56,18 @@ export interface ApiClient {
 const maxAnswerBytes = 64 * 1024 * 1024;
 const defaultTimeoutMs = 30_000;
 
+export interface ApiClientOptions {
+  /** Sent as `Authorization: Bearer`; a function chooses by what the route asks for, null: none. */
+  readonly token?: string | ((access: Access) => string | null);
+}
+
 /** @param baseUrl `http://HOST:PORT` */
-export function createApiClient(baseUrl: string): ApiClient {
+export function createApiClient(baseUrl: string, options: ApiClientOptions = {}): ApiClient {
+  const { token } = options;
+  const authorization = (access: Access): Record<string, string> => {
+    const value = typeof token === 'function' ? token(access) : (token ?? null);
+    return value === null || access === 'public' ? {} : { authorization: `Bearer ${value}` };
+  };
   const agent = new Agent({ keepAlive: true, maxSockets: 8 });
   const open = (
     method: string,
@@ -74,7 +85,7 @@ export function createApiClient(baseUrl: string): ApiClient {
   return {
     baseUrl,
     async call(route, ...[options]) {
-      const { method, path, response: schema } = apiRoutes[route];
+      const { method, path, access, response: schema } = apiRoutes[route];
       const query = options?.query ? `?${new URLSearchParams(options.query).toString()}` : '';
       const target = fillPath(path, options?.params ?? {}) + query;
       const body = options?.body === undefined ? undefined : JSON.stringify(options.body);
@@ -83,6 +94,7 @@ export function createApiClient(baseUrl: string): ApiClient {
       const signal = options?.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
       const headers = {
         accept: 'application/json',
+        ...authorization(access),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       };
       const answer = await open(method, target, headers, body, signal);
@@ -99,9 +111,10 @@ export function createApiClient(baseUrl: string): ApiClient {
       );
     },
     async *events({ afterId, signal }) {
-      const headers: Record<string, string> = { accept: 'text/event-stream' };
+      const { path, access } = apiRoutes.events;
+      const headers: Record<string, string> = { accept: 'text/event-stream', ...authorization(access) };
       if (afterId !== null) headers['last-event-id'] = String(afterId);
-      const answer = await open('GET', apiRoutes.events.path, headers, undefined, signal);
+      const answer = await open('GET', path, headers, undefined, signal);
       if (answer.statusCode !== 200) {
         const text = await readAll(answer, baseUrl, signal);
         const value = parseJson(text, baseUrl, answer.statusCode ?? 0);

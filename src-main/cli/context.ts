@@ -1,12 +1,19 @@
+import { resolve } from 'node:path';
 import { defaults } from '#shared/config.ts';
+import type { Access } from '#shared/api/access.ts';
+import type { ApiAccess } from '../nodejs/access/local-access.ts';
+import { defaultDataDirectory } from '../nodejs/data-directory.ts';
 import type { ApiClient } from './api-client.ts';
 import { UsageError } from './failure.ts';
 import type { CliIo } from './io.ts';
+import type { SavedSession } from './saved-session.ts';
 
 /** What every command gets. */
 export interface CommandContext {
   readonly io: CliIo;
   readonly api: ApiClient;
+  /** This machine's: `--data`, COVEY_DATA or the system's place for it. It need not exist. */
+  readonly dataDirectory: string;
   /** stdout carries one JSON value and nothing else. */
   readonly json: boolean;
   readonly width: number;
@@ -37,14 +44,45 @@ export function outputWidth(io: CliIo): number {
   return io.outIsTty ? Math.max(40, io.columns) : 80;
 }
 
+/** Absolute. */
+export function dataDirectoryOf(flag: string | undefined, io: CliIo): string {
+  const named = flag ?? (io.env['COVEY_DATA'] || undefined);
+  return named === undefined
+    ? defaultDataDirectory(process.platform, io.env)
+    : resolve(io.workingDirectory, named);
+}
+
 /**
- * `HOST:PORT`, `HOST`, `PORT` or `http://HOST:PORT` as the base URL of an API; the default is this machine's.
+ * The token for a call that needs `access`: a controller's own token is good for all, a worker's for that machine
+ * alone, and what is the controller's goes with the login that `covey login` got. None leaves this machine: to an
+ * address that is not loopback, no token is sent.
+ */
+export function tokenFor(
+  baseUrl: string,
+  local: ApiAccess | null,
+  session: SavedSession | null,
+): (access: Access) => string | null {
+  const { hostname } = new URL(baseUrl);
+  if (!/^(127\.\d+\.\d+\.\d+|localhost|\[::1\])$/.test(hostname)) return () => null;
+  const own = local?.token ?? null;
+  const login = session?.token ?? null;
+  if (local?.role === 'worker') return (access) => (access === 'local' ? own : (login ?? own));
+  return () => own ?? login;
+}
+
+/**
+ * `HOST:PORT`, `HOST`, `PORT` or `http://HOST:PORT` as the base URL of an API.
+ * @param published where the role that runs with this data directory says that it is
  * @throws UsageError naming where the text came from
  */
-export function apiBaseUrl(flag: string | undefined, env: CliIo['env']): string {
+export function apiBaseUrl(
+  flag: string | undefined,
+  env: CliIo['env'],
+  published: string | null = null,
+): string {
   const [text, origin] =
     flag !== undefined ? [flag, '--api'] : env['COVEY_API'] ? [env['COVEY_API'], 'COVEY_API'] : [null, ''];
-  if (text === null) return `http://${defaults.apiHost}:${defaults.apiPort}`;
+  if (text === null) return published ?? `http://${defaults.apiHost}:${defaults.apiPort}`;
   const refuse = (): UsageError =>
     new UsageError(
       `${origin} must be HOST:PORT or http://HOST:PORT, got "${text}".`,

@@ -1,12 +1,14 @@
 import { CommanderError } from 'commander';
 import { CoveyError } from '#shared/errors.ts';
+import { readApiAccess } from '../nodejs/access/local-access.ts';
 import { productVersion } from '../nodejs/version.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
-import { apiBaseUrl, createStyle, outputWidth } from './context.ts';
+import { apiBaseUrl, createStyle, dataDirectoryOf, outputWidth, tokenFor } from './context.ts';
 import { Exit, UsageError, describeError, exitCodeOf, exitCodes, hintFor } from './failure.ts';
 import type { CliIo } from './io.ts';
 import { processIo } from './process-io.ts';
-import { createProgram, type GlobalOptions } from './program.ts';
+import { createProgram } from './program.ts';
+import { readSession } from './saved-session.ts';
 import { suggest } from './suggest.ts';
 
 /**
@@ -17,10 +19,14 @@ import { suggest } from './suggest.ts';
 export async function runCli(argv: readonly string[], io: CliIo = processIo()): Promise<number> {
   let json = argv.includes('--json');
   let api: ApiClient | null = null;
-  const program = createProgram(io, productVersion, async (options: GlobalOptions, command) => {
+  const program = createProgram(io, productVersion, async (options, command) => {
     json = options.json;
-    api = createApiClient(apiBaseUrl(options.api, io.env));
-    await command({ io, api, json, width: outputWidth(io), style: createStyle(io) });
+    const dataDirectory = dataDirectoryOf(options.data, io);
+    const local = readApiAccess(dataDirectory);
+    const baseUrl = apiBaseUrl(options.api, io.env, local?.apiAddress);
+    const token = tokenFor(baseUrl, local, readSession(dataDirectory, io.now()));
+    api = createApiClient(baseUrl, { token });
+    await command({ io, api, json, dataDirectory, width: outputWidth(io), style: createStyle(io) });
   });
   try {
     if (argv.length === 0) {

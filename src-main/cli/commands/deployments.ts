@@ -1,8 +1,20 @@
+import type { Command } from 'commander';
 import type { DeploymentView, StageView } from '#shared/domain/deployment.ts';
 import type { CommandContext, Style } from '../context.ts';
 import { describeError } from '../failure.ts';
+import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
+
+export const addDeploymentCommands: AddCommands = ({ add, act, group }) => {
+  const deployments = group('deployments', 'the loaded models', listDeployments);
+  add('list', 'list the loaded models', deployments).action((_flags, command: Command) =>
+    act(command, listDeployments),
+  );
+  add('info <id>', 'all about one of them', deployments).action((id: string, _flags, command: Command) =>
+    act(command, (context) => showDeployment(context, id)),
+  );
+};
 
 export async function listDeployments(context: CommandContext): Promise<void> {
   const answer = await context.api.call('deployments');

@@ -1,13 +1,58 @@
+import type { Command } from 'commander';
 import type { LoadBody } from '#shared/api/schema.ts';
 import type { DeploymentView } from '#shared/domain/deployment.ts';
 import { CoveyError } from '#shared/errors.ts';
+import { parseList, parseSplit, parseWhole } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import { Exit, describeError, exitCodes } from '../failure.ts';
 import { createLiveLine } from '../live-line.ts';
 import { localPath } from '../local-path.ts';
+import type { AddCommands } from '../registry.ts';
 import { bytes, duration, percent, printable } from '../text.ts';
 import { stagesTable } from './deployments.ts';
 import { pullToLibrary } from './models.ts';
+
+interface LoadFlags {
+  readonly nodes?: string[];
+  readonly split?: Record<string, number>;
+  readonly leader?: string;
+  readonly ctx?: number;
+  readonly parallel?: number;
+  readonly name?: string;
+  readonly wait: boolean;
+}
+
+export const addLoadCommands: AddCommands = ({ add, act }) => {
+  add('load <model>', 'load a model (a path on a machine, a library name, or hf:...)')
+    .option('--nodes <a,b>', 'the machines to use', parseList)
+    .option('--split <a=60,b=40>', 'share of the model by machine', parseSplit)
+    .option('--leader <node>', 'the machine that has the file and answers')
+    .option('--ctx <tokens>', 'context of each request', parseWhole(16, 16_777_216))
+    .option('--parallel <n>', 'requests at once', parseWhole(1, 64))
+    .option('--name <name>', "name for clients (default: the file's)")
+    .option('--no-wait', 'do not wait until it is ready')
+    .action((model: string, flags: LoadFlags, command: Command) =>
+      act(command, (context) => loadModel(context, model, loadOptions(flags))),
+    );
+  add('unload <id>', 'unload a model, by id or name').action((id: string, _flags, command: Command) =>
+    act(command, (context) => unloadModel(context, id)),
+  );
+  add('retry <id>', 'try again to load a model that failed').action((id: string, _flags, command: Command) =>
+    act(command, (context) => retryModel(context, id)),
+  );
+};
+
+function loadOptions(flags: LoadFlags): LoadOptions {
+  return {
+    nodes: flags.nodes,
+    split: flags.split,
+    leader: flags.leader,
+    contextPerRequest: flags.ctx,
+    parallel: flags.parallel,
+    name: flags.name,
+    wait: flags.wait,
+  };
+}
 
 export interface LoadOptions {
   readonly nodes: readonly string[] | undefined;

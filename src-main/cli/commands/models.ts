@@ -1,11 +1,29 @@
+import type { Command } from 'commander';
 import type { ModelView, TransferView } from '#shared/api/schema.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { CommandContext } from '../context.ts';
 import { Exit, exitCodes } from '../failure.ts';
 import { createLiveLine } from '../live-line.ts';
 import { localPath } from '../local-path.ts';
+import type { AddCommands } from '../registry.ts';
 import { renderTable } from '../table.ts';
 import { bytes, duration, percent, printable } from '../text.ts';
+
+export const addModelCommands: AddCommands = ({ add, act, group }) => {
+  const models = group('models', "the models in the machines' libraries", listModels);
+  add('list', 'list the models', models).action((_flags, command: Command) => act(command, listModels));
+  add('import <path>', "copy a file of a machine into that machine's library")
+    .requiredOption('--node <node>', 'the machine that has the file')
+    .option('--name <name>', "name in the library (default: the file's)")
+    .action((path: string, flags: { node: string; name?: string }, command: Command) =>
+      act(command, (context) => importModel(context, path, flags.node, flags.name)),
+    );
+  add('pull <source>', "download hf:OWNER/REPO/FILE.gguf into a machine's library")
+    .option('--node <node>', 'the machine (default: the one with most room)')
+    .action((source: string, flags: { node?: string }, command: Command) =>
+      act(command, (context) => pullModel(context, source, flags.node)),
+    );
+};
 
 const pollMs = 250;
 const awayMs = 30_000;

@@ -1,6 +1,31 @@
+import type { Command } from 'commander';
+import { parseSeconds } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import { Exit, UsageError, exitCodes } from '../failure.ts';
+import type { AddCommands } from '../registry.ts';
 import { duration, printable } from '../text.ts';
+
+export const addInviteCommand: AddCommands = ({ add, act }) => {
+  add('invite', 'print a join string for one more machine').action((_flags, command: Command) =>
+    act(command, invite),
+  );
+};
+
+export const addNodeActionCommands: AddCommands = ({ add, act }) => {
+  add('drain <node>', 'give a machine no new work and let it finish')
+    .option('--deadline <seconds>', 'time for running requests (default: 600)', parseSeconds)
+    .action((node: string, flags: { deadline?: number }, command: Command) =>
+      act(command, (context) => drainNode(context, node, flags.deadline)),
+    );
+  add('resume <node>', 'give a drained machine work again').action((node: string, _flags, command: Command) =>
+    act(command, (context) => resumeNode(context, node)),
+  );
+  add('remove <node>', 'remove a machine from the covey')
+    .option('--yes', 'do not ask', false)
+    .action((node: string, flags: { yes: boolean }, command: Command) =>
+      act(command, (context) => removeNode(context, node, flags.yes)),
+    );
+};
 
 export async function drainNode(
   { api, io, json }: CommandContext,

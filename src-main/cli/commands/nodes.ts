@@ -1,9 +1,19 @@
+import type { Command } from 'commander';
 import type { NodeView } from '#shared/api/schema.ts';
 import type { Unknownable } from '#shared/domain/node.ts';
 import { shortNodeId } from '#shared/lib/ids.ts';
 import type { CommandContext, Style } from '../context.ts';
+import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
+
+export const addNodeCommands: AddCommands = ({ add, act, group }) => {
+  const nodes = group('nodes', 'the machines', listNodes).alias('workers');
+  add('list', 'list the machines', nodes).action((_flags, command: Command) => act(command, listNodes));
+  add('info <node>', 'all about one machine', nodes).action((node: string, _flags, command: Command) =>
+    act(command, (context) => showNode(context, node)),
+  );
+};
 
 export async function listNodes(context: CommandContext): Promise<void> {
   const answer = await context.api.call('nodes');

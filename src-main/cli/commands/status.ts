@@ -1,7 +1,13 @@
+import type { Command } from 'commander';
 import { shortNodeId } from '#shared/lib/ids.ts';
 import type { CommandContext } from '../context.ts';
+import type { AddCommands } from '../registry.ts';
 import { renderFields } from '../table.ts';
 import { duration } from '../text.ts';
+
+export const addStatusCommand: AddCommands = ({ add, act }) => {
+  add('status', 'the controller at a glance').action((_flags, command: Command) => act(command, showStatus));
+};
 
 export async function showStatus({ api, io, json }: CommandContext): Promise<void> {
   const status = await api.call('status');

@@ -1,6 +1,23 @@
+import type { Command } from 'commander';
 import type { ApiEvent, LogLine } from '#shared/api/schema.ts';
+import { parseWhole } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
+import type { AddCommands } from '../registry.ts';
 import { printable } from '../text.ts';
+
+export const addWatchingCommands: AddCommands = ({ add, act }) => {
+  add('events', 'what has happened')
+    .option('--follow', 'and what happens, until Ctrl-C', false)
+    .action((flags: { follow: boolean }, command: Command) =>
+      act(command, (context) => showEvents(context, flags.follow)),
+    );
+  add('logs', "the machines' logs")
+    .option('--node <node>', 'of one machine only')
+    .option('--lines <n>', 'how many of the newest', parseWhole(1, 5_000), 100)
+    .action((flags: { node?: string; lines: number }, command: Command) =>
+      act(command, (context) => showLogs(context, flags.node, flags.lines)),
+    );
+};
 
 /** Kept events come at once when the stream opens; a pause of this length is their end. */
 const quietMs = 500;

@@ -4,7 +4,6 @@ import type { Address } from '#shared/domain/node.ts';
 import type { DeploymentView } from '#shared/domain/deployment.ts';
 import type {
   ApiEvent,
-  InviteView,
   LoadBody,
   LogLine,
   ModelView,
@@ -71,7 +70,6 @@ export interface ControllerService {
   drain(ref: string, deadlineMs: number | undefined): NodeView;
   resume(ref: string): NodeView;
   removeNode(ref: string): void;
-  invite(): InviteView;
   models(signal: AbortSignal): Promise<ModelView[]>;
   importModel(node: string, path: string, name: string | undefined): TransferView;
   pullModel(source: string, node: string | undefined): TransferView;

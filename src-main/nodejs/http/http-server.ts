@@ -1,46 +1,99 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
 import type { ListenAddress } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
-import { checkLoopbackCaller } from './guard.ts';
-import { listenLocalSocket, listenLoopback } from './listen.ts';
-import { errorHeaders, hasBody, openAiShape, respondError } from './respond.ts';
+import { limitPerAddress, plainAddress } from './connection-limit.ts';
+import { checkCaller, loopbackNames } from './guard.ts';
+import type { Authenticate, CallerVia } from './http-call.ts';
+import { listenEverywhere, listenLocalSocket, listenLoopback } from './listen.ts';
+import { checkRequest, requireJson } from './request-check.ts';
+import { errorHeaders, openAiShape, respondError } from './respond.ts';
 import { createRouter, type RouteGroup } from './router.ts';
 
+export interface TlsCertificate {
+  /** PEM. `cert` with its chain. */
+  readonly key: string;
+  readonly cert: string;
+}
+
+export type HttpListen =
+  /** This machine, with Host and Origin checks. */
+  | { readonly loopback: ListenAddress }
+  /** Members' requests, by a local socket or pipe. */
+  | { readonly socketPath: string }
+  /** Other machines, by HTTPS. `names`: under which this machine may be called there, see HostPolicy. */
+  | {
+      readonly lan: {
+        readonly port: number;
+        readonly certificate: TlsCertificate;
+        readonly names: () => readonly string[];
+      };
+    };
+
 export interface HttpServerOptions {
-  /** A loopback address (with Host and Origin checks), or the path of a local socket for members' requests. */
-  readonly listen: { readonly loopback: ListenAddress } | { readonly socketPath: string };
+  readonly listen: HttpListen;
   readonly groups: readonly RouteGroup[];
+  readonly authenticate: Authenticate;
+  /** The setting `api.allowedHosts`, asked at every request. */
+  readonly allowedHosts?: () => readonly string[];
+  /** Hears of requests that a web page or a wrong name made. */
+  readonly onRefused?: (error: CoveyError, remoteAddress: string) => void;
   readonly logger: Logger;
+  readonly limits?: Partial<HttpLimits>;
+}
+
+export interface HttpLimits {
+  readonly headersMs: number;
+  /** For the whole request, its body included; answers may last for ever. */
+  readonly requestMs: number;
+  /** How often the two are looked at. */
+  readonly checkMs: number;
+  /** LAN only. */
+  readonly handshakeMs: number;
+  readonly connections: number;
+  /** LAN only. */
+  readonly connectionsPerAddress: number;
 }
 
 export interface HttpServer {
   /** 0 for a local socket. */
   readonly port: number;
+  /** LAN only: for connections from now on. @throws when the pair does not fit or is no PEM */
+  setCertificate(certificate: TlsCertificate): void;
   /** Lets running requests finish for a moment, then ends them with `shutting_down`. */
   close(): Promise<void>;
 }
 
-const headersTimeoutMs = 10_000;
-/** For the whole request, its body included; answers may last for ever. */
-const requestTimeoutMs = 60_000;
-const timeoutCheckMs = 2_000;
+const defaultLimits: HttpLimits = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  checkMs: 2_000,
+  handshakeMs: 10_000,
+  connections: 2_048,
+  connectionsPerAddress: 64,
+};
+const headBytes = 16 * 1024;
 const keepAliveMs = 75_000;
-const maxConnections = 2_048;
 const closeGraceMs = 2_000;
 const closeEndMs = 1_000;
 
 /** An HTTP/1.1 server for one router. One bad request, connection or handler never affects another. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { groups, logger, listen } = options;
+  const { groups, logger, listen, authenticate } = options;
+  const limits = { ...defaultLimits, ...options.limits };
   const router = createRouter(groups);
   const stopping = new AbortController();
   const closing = new AbortController();
   const running = new Set<ServerResponse>();
   let port = 0;
   let onIdle: (() => void) | null = null;
-  const caller = 'socketPath' in listen ? 'member' : 'local';
+  const via: CallerVia = 'socketPath' in listen ? 'member' : 'lan' in listen ? 'lan' : 'loopback';
+  const scheme = via === 'lan' ? 'https' : 'http';
+  const names = 'lan' in listen ? listen.lan.names : () => loopbackNames;
+  const allowedHosts = options.allowedHosts ?? (() => []);
 
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
     running.add(res);
@@ -52,60 +105,88 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     req.on('error', () => undefined);
     res.on('error', () => undefined);
     if (stopping.signal.aborted) res.shouldKeepAlive = false;
-    const path = pathOf(req);
-    void dispatch(path, req, res).catch((thrown: unknown) => onFailure(path, res, thrown));
+    void dispatch(req, res).catch((thrown: unknown) => onFailure(req, res, thrown));
   };
 
-  const dispatch = async (path: string, req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    if (caller === 'local') checkLoopbackCaller(req, port);
+  const dispatch = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    const path = checkRequest(req);
+    if (via !== 'member') checkCaller(req, { scheme, port, names: names(), allowedHosts: allowedHosts() });
     const { route, params } = router.match(req.method ?? '', path);
+    const remoteAddress = via === 'member' ? '' : plainAddress(req.socket.remoteAddress);
+    const { authorization } = req.headers;
+    const principal = authenticate({ needs: route.access, via, authorization, remoteAddress });
     requireJson(req);
-    const query = new URLSearchParams(req.url?.slice(path.length + 1));
     await route.handle({
       req,
       res,
       params,
-      query,
-      caller,
+      query: new URLSearchParams(req.url?.slice(path.length + 1)),
+      via,
+      principal,
+      remoteAddress,
       stopping: stopping.signal,
       closing: closing.signal,
     });
   };
 
-  const onFailure = (path: string, res: ServerResponse, thrown: unknown): void => {
+  const onFailure = (req: IncomingMessage, res: ServerResponse, thrown: unknown): void => {
+    const path = pathOf(req);
     let error = CoveyError.from(thrown);
     if (error.code === 'internal_error') {
       logger.error('a request failed', { path, reason: error.message });
       // What an unexpected exception says is for the log.
       error = new CoveyError('internal_error', 'The request failed for an internal reason; the log has it.');
     }
+    if (error.code === 'host_not_allowed' || error.code === 'origin_not_allowed') {
+      options.onRefused?.(error, plainAddress(req.socket.remoteAddress));
+    }
     if (error.code === 'method_not_allowed') res.setHeader('allow', router.allowed(path).join(', '));
     if (res.headersSent) res.destroy();
     else respondError(res, error, router.errorShape(path));
   };
 
-  const makeServer = (): Server => {
-    const server = createServer({
-      headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: timeoutCheckMs,
-      keepAliveTimeout: keepAliveMs,
-      keepAlive: true,
-    });
-    server.maxConnections = maxConnections;
+  const settings = {
+    headersTimeout: limits.headersMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: limits.checkMs,
+    keepAliveTimeout: keepAliveMs,
+    keepAlive: true,
+    maxHeaderSize: headBytes,
+    // Upgrades are refused as requests, see checkRequest.
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+  };
+  const prepare = <S extends Server | TlsServer>(server: S): S => {
+    server.maxConnections = limits.connections;
     server.on('request', onRequest);
     server.on('checkContinue', onRequest);
+    // Any other expectation is ignored, as RFC 9110, 10.1.1 has it.
+    server.on('checkExpectation', onRequest);
     server.on('clientError', (error: Error, socket: Duplex) => refuseConnection(error, socket, running));
     return server;
   };
 
-  const servers: Server[] = [];
+  const servers: (Server | TlsServer)[] = [];
   if ('socketPath' in listen) {
-    const server = makeServer();
+    const server = prepare(createServer(settings));
     await listenLocalSocket(server, listen.socketPath);
     servers.push(server);
+  } else if ('lan' in listen) {
+    const { certificate } = listen.lan;
+    const server = prepare(
+      createTlsServer({
+        ...settings,
+        ...certificate,
+        minVersion: 'TLSv1.2',
+        handshakeTimeout: limits.handshakeMs,
+        ALPNProtocols: ['http/1.1'],
+      }),
+    );
+    limitPerAddress(server, limits.connectionsPerAddress);
+    port = await listenEverywhere(server, listen.lan.port);
+    servers.push(server);
   } else {
-    const bound = await listenLoopback(listen.loopback, makeServer);
+    const bound = await listenLoopback(listen.loopback, () => prepare(createServer(settings)));
     servers.push(...(bound.servers as Server[]));
     port = bound.port;
   }
@@ -124,6 +205,9 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
 
   return {
     port,
+    setCertificate(certificate) {
+      for (const server of servers) if ('setSecureContext' in server) server.setSecureContext(certificate);
+    },
     async close() {
       const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
       stopping.abort();
@@ -136,25 +220,11 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
 }
 
-/** @returns the part before "?", "/" for a target that is no path (such as `*` or an absolute URI) */
+/** For the shape of a refusal only: the path of a target that may be no path. */
 function pathOf(req: IncomingMessage): string {
   const url = req.url ?? '/';
-  if (!url.startsWith('/')) return '/';
   const end = url.indexOf('?');
   return end < 0 ? url : url.slice(0, end);
-}
-
-/** A body of another type could come from a form of any page, without asking first. */
-function requireJson(req: IncomingMessage): void {
-  const type = req.headers['content-type'];
-  if (!hasBody(req) && type === undefined) return;
-  if (req.method === 'GET' || req.method === 'HEAD') return;
-  if (type !== undefined && /^application\/json\s*(;|$)/i.test(type)) return;
-  throw new CoveyError(
-    'unsupported_media_type',
-    'The body must be JSON: send the header "Content-Type: application/json".',
-    { field: 'Content-Type' },
-  );
 }
 
 /** Answers bytes that are no HTTP request, or one that took too long, and closes that connection. */
@@ -164,7 +234,9 @@ function refuseConnection(
   running: ReadonlySet<ServerResponse>,
 ): void {
   const current = [...running].find((res) => res.socket === socket);
-  if (!socket.writable || error.code === 'ECONNRESET' || current?.headersSent === true) {
+  // Before the end of a TLS handshake there is no way to say anything.
+  const mute = 'encrypted' in socket && (socket as TLSSocket).getProtocol() === null;
+  if (!socket.writable || mute || error.code === 'ECONNRESET' || current?.headersSent === true) {
     socket.destroy();
     return;
   }
@@ -187,7 +259,7 @@ function connectionRefusal(code: string | undefined): CoveyError {
     return new CoveyError('request_timeout', `The request did not arrive whole within its time limit.`);
   }
   if (code === 'HPE_HEADER_OVERFLOW') {
-    return new CoveyError('invalid_request', 'The headers of the request are larger than 16 KiB.');
+    return new CoveyError('headers_too_large', 'The headers of the request are larger than 16 KiB.');
   }
   return new CoveyError('invalid_request', 'The bytes on this connection are not a valid HTTP/1.1 request.');
 }

@@ -48,6 +48,29 @@ export async function listenLoopback(
 }
 
 /**
+ * Listens on all addresses, IPv4 and IPv6 where the machine has both.
+ * @returns the port (port 0 resolved)
+ * @throws CoveyError `port_in_use` naming the port's owner, `config_invalid`
+ */
+export async function listenEverywhere(server: Server, port: number): Promise<number> {
+  const field = 'lan.port';
+  try {
+    const both = await tryListen(server, { host: '::', port, ipv6Only: false });
+    if (!both) await tryListen(server, { host: '0.0.0.0', port });
+  } catch (error) {
+    if (isCode(error, 'EADDRINUSE')) {
+      const taken = await portInUse('all addresses', port, 'Choose another: covey config set lan.port PORT.');
+      throw new CoveyError(taken.code, taken.message, { field }, error);
+    }
+    if (!isCode(error, 'EACCES')) throw error;
+    const why = `Port ${port} needs rights that this program has not. Choose one above 1023 as lan.port.`;
+    throw new CoveyError('config_invalid', why, { field }, error);
+  }
+  const bound = server.address();
+  return bound !== null && typeof bound === 'object' ? bound.port : port;
+}
+
+/**
  * Listens on a unix socket (0600) or a Windows named pipe. A socket that a dead process left is replaced.
  * @throws CoveyError `port_in_use` when somebody answers there
  */

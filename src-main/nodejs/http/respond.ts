@@ -33,6 +33,8 @@ export function respondError(res: ServerResponse, error: CoveyError, shape: Erro
 }
 
 export function errorHeaders(error: CoveyError): Record<string, string> {
+  // RFC 9110, 11.6.1. Browsers show no dialog for this scheme.
+  if (error.status === 401) return { 'www-authenticate': 'Bearer' };
   const busy = error.status === 503 || error.status === 429;
   if (!busy && error.details.retryAfterS === undefined) return {};
   return { 'retry-after': String(Math.max(1, Math.ceil(error.details.retryAfterS ?? defaultRetryAfterS))) };

@@ -1,11 +1,14 @@
+import type { Access } from '#shared/api/access.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { coveyShape, type ErrorShape } from './respond.ts';
 import type { HttpCall } from './http-call.ts';
 
 export interface HttpRoute {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** `/a/:x/b`; `:x` is one segment, a last segment `*x` is all that follows. */
   readonly path: string;
+  /** Who may call it; the server makes sure of that before `handle`. */
+  readonly access: Access;
   readonly handle: (call: HttpCall) => Promise<void> | void;
 }
 

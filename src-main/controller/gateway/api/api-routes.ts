@@ -1,108 +1,49 @@
 import { z } from 'zod';
-import {
-  apiRoutes,
-  drainBodySchema,
-  importBodySchema,
-  loadBodySchema,
-  nodeRef,
-  pullBodySchema,
-  type ApiRoute,
-} from '#shared/api/schema.ts';
-import { check, readJson } from '../../../nodejs/http/body.ts';
-import type { HttpCall } from '../../../nodejs/http/http-call.ts';
-import { coveyShape, respondJson } from '../../../nodejs/http/respond.ts';
+import { coreRoutes, nodeRef } from '#shared/api/schema.ts';
+import { answered, ApiAnswer, apiGroup } from '../../../nodejs/http/api-group.ts';
+import { check } from '../../../nodejs/http/body.ts';
 import type { RouteGroup } from '../../../nodejs/http/router.ts';
 import type { ControllerService } from '../ports.ts';
 import { createEventStream } from './event-stream.ts';
 
-const bodyLimitBytes = 1024 * 1024;
-const pathParameters = z.object({ node: nodeRef.optional(), id: nodeRef.optional() });
-const noBody = z.strictObject({});
 const logQuery = z.strictObject({
   node: nodeRef.optional(),
   limit: z.coerce.number().int().min(1).max(5_000).default(500),
 });
 
-/** The HTTP side of `/api`: each route of the contract reads its input, calls the service, and answers. */
-export function controllerApiRoutes(service: ControllerService): RouteGroup {
-  const ok = (call: HttpCall, body: unknown): void => respondJson(call.res, 200, body);
-  const bodyOf = <T>({ req, res }: HttpCall, schema: z.ZodType<T>): Promise<T> =>
-    readJson(req, res, bodyLimitBytes, schema);
-  const param = (call: HttpCall, name: 'node' | 'id'): string =>
-    check(pathParameters, call.params, 'The path')[name] ?? '';
-
-  const handlers: Record<ApiRoute, (call: HttpCall) => void | Promise<void>> = {
-    status: (call) => ok(call, service.status()),
-    nodes: (call) => ok(call, { nodes: service.nodes() }),
-    node: (call) => ok(call, service.node(param(call, 'node'))),
-    async drain(call) {
-      const { deadlineMs } = await bodyOf(call, drainBodySchema);
-      ok(call, service.drain(param(call, 'node'), deadlineMs));
+/** What the controller knows and does, over HTTP. */
+export function coreRoutesGroup(service: ControllerService): RouteGroup {
+  const follow = createEventStream(service);
+  return apiGroup(coreRoutes, {
+    status: () => service.status(),
+    nodes: () => ({ nodes: service.nodes() }),
+    node: ({ param }) => service.node(param('node')),
+    drain: ({ param, body }) => service.drain(param('node'), body.deadlineMs),
+    resume: ({ param }) => service.resume(param('node')),
+    removeNode({ param }) {
+      service.removeNode(param('node'));
+      return {};
     },
-    async resume(call) {
-      await bodyOf(call, noBody);
-      ok(call, service.resume(param(call, 'node')));
+    models: async ({ signal }) => ({ models: await service.models(signal) }),
+    importModel: ({ body }) => new ApiAnswer(202, service.importModel(body.node, body.path, body.name)),
+    pullModel: ({ body }) => new ApiAnswer(202, service.pullModel(body.source, body.node)),
+    transfer: ({ param }) => service.transfer(param('id')),
+    cancelTransfer: ({ param }) => service.cancelTransfer(param('id')),
+    deployments: () => ({ deployments: service.deployments() }),
+    deployment: ({ param }) => service.deployment(param('id')),
+    async load({ body, signal }) {
+      const { deployment, existed } = await service.load(body, signal);
+      return new ApiAnswer(existed ? 200 : 202, deployment);
     },
-    removeNode(call) {
-      service.removeNode(param(call, 'node'));
-      ok(call, {});
+    unload: ({ param }) => service.unload(param('id')),
+    retry: ({ param }) => service.retry(param('id')),
+    events({ call }) {
+      follow(call);
+      return answered;
     },
-    async invite(call) {
-      await bodyOf(call, noBody);
-      ok(call, service.invite());
-    },
-    models: (call) =>
-      whileConnected(call, async (signal) => ok(call, { models: await service.models(signal) })),
-    async importModel(call) {
-      const { node, path, name } = await bodyOf(call, importBodySchema);
-      respondJson(call.res, 202, service.importModel(node, path, name));
-    },
-    async pullModel(call) {
-      const { source, node } = await bodyOf(call, pullBodySchema);
-      respondJson(call.res, 202, service.pullModel(source, node));
-    },
-    transfer: (call) => ok(call, service.transfer(param(call, 'id'))),
-    cancelTransfer: (call) => ok(call, service.cancelTransfer(param(call, 'id'))),
-    deployments: (call) => ok(call, { deployments: service.deployments() }),
-    deployment: (call) => ok(call, service.deployment(param(call, 'id'))),
-    async load(call) {
-      const body = await bodyOf(call, loadBodySchema);
-      await whileConnected(call, async (signal) => {
-        const { deployment, existed } = await service.load(body, signal);
-        respondJson(call.res, existed ? 200 : 202, deployment);
-      });
-    },
-    unload: (call) => ok(call, service.unload(param(call, 'id'))),
-    async retry(call) {
-      await bodyOf(call, noBody);
-      ok(call, service.retry(param(call, 'id')));
-    },
-    events: createEventStream(service),
-    logs(call) {
+    logs({ call }) {
       const { node, limit } = check(logQuery, Object.fromEntries(call.query), 'The query');
-      ok(call, { lines: service.logs(node === undefined ? { limit } : { node, limit }) });
+      return { lines: service.logs(node === undefined ? { limit } : { node, limit }) };
     },
-  };
-  const names = Object.keys(apiRoutes) as ApiRoute[];
-  return {
-    prefix: '/api',
-    errorShape: coveyShape,
-    routes: names.map((name) => ({
-      method: apiRoutes[name].method,
-      path: apiRoutes[name].path,
-      handle: handlers[name],
-    })),
-  };
-}
-
-/** Work that is given up when the client leaves or the server closes. */
-async function whileConnected(call: HttpCall, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
-  const gone = new AbortController();
-  const onClose = (): void => gone.abort();
-  call.res.once('close', onClose);
-  try {
-    await work(AbortSignal.any([gone.signal, call.closing]));
-  } finally {
-    call.res.off('close', onClose);
-  }
+  });
 }

@@ -23,6 +23,7 @@ export function openAiRoutes(options: {
   const forwarded = forwardedPaths.map((path): HttpRoute => ({
     method: 'POST',
     path,
+    access: 'inference',
     handle: (call) => generate(call, path, generation),
   }));
   return {
@@ -38,6 +39,7 @@ export function openAiRoutes(options: {
       {
         method: 'GET',
         path: '/v1/models',
+        access: 'inference',
         handle({ res }) {
           respondJson(res, 200, { object: 'list', data: routes.models().map(modelObject) });
         },
@@ -46,6 +48,7 @@ export function openAiRoutes(options: {
         method: 'GET',
         // Names of models may contain slashes.
         path: '/v1/models/*model',
+        access: 'inference',
         handle({ res, params }) {
           const id = params['model'] ?? '';
           const all = routes.models();

@@ -1,0 +1,64 @@
+import { Command } from 'commander';
+import type { CommandContext } from './context.ts';
+import type { CliIo } from './io.ts';
+import { suggest } from './suggest.ts';
+import { printable } from './text.ts';
+
+export interface GlobalOptions {
+  readonly api: string | undefined;
+  readonly data: string | undefined;
+  readonly json: boolean;
+}
+
+export type Action = (context: CommandContext) => Promise<void>;
+
+/** Runs one command with its context, which is made from the global options once they are known. */
+export type RunCommand = (options: GlobalOptions, command: Action) => Promise<void>;
+
+/** What a file of commands adds its own to. */
+export interface CommandRegistry {
+  readonly program: Command;
+  readonly io: CliIo;
+  /** `add('drain <node>', '...').option(...).action(...)`; below `parent` where one is given. */
+  add(nameAndArguments: string, description: string, parent?: Command): Command;
+  /** A word with subcommands that alone does `list`: `covey nodes` is `covey nodes list`. */
+  group(name: string, description: string, list: Action): Command;
+  /** To be called in `.action(...)`. */
+  act(command: Command, action: Action): Promise<void>;
+  options(command: Command): GlobalOptions;
+}
+
+export type AddCommands = (registry: CommandRegistry) => void;
+
+export function createRegistry(program: Command, io: CliIo, run: RunCommand): CommandRegistry {
+  const options = (command: Command): GlobalOptions => {
+    const all = command.optsWithGlobals<{ api?: string; data?: string; json?: boolean }>();
+    return { api: all.api, data: all.data, json: all.json === true };
+  };
+  const act = (command: Command, action: Action): Promise<void> => run(options(command), action);
+  const add = (nameAndArguments: string, description: string, parent = program): Command =>
+    parent.command(nameAndArguments).description(description);
+  return {
+    program,
+    io,
+    add,
+    act,
+    options,
+    group(name, description, list) {
+      const group = add(name, description);
+      // `covey nodes` alone lists; `covey nodes lits` is a typing error, not an argument.
+      return group.allowExcessArguments(true).action((_flags, command: Command) => {
+        const wrong = command.args[0];
+        if (wrong === undefined) return act(command, list);
+        const near = suggest(
+          wrong,
+          group.commands.map((one) => one.name()),
+        );
+        return command.error(
+          `error: unknown command '${printable(wrong)}'${near === null ? '' : `\n(Did you mean ${near}?)`}`,
+          { code: 'commander.unknownCommand' },
+        );
+      });
+    },
+  };
+}
