@@ -44,6 +44,7 @@ export async function openCoveyPath(target: number): Promise<TunnelPath> {
     peers: [leader.nodeId],
     maxStreams: 8,
     alpn: 'tunnel',
+    ttlMs: 3_600_000,
   });
   if (!atStage.clusterAddress) throw new Error('the stage does not listen');
   const link = await atLeader.openLink({

@@ -35,7 +35,7 @@ export function createAgentRuntime(options: {
   readonly journalDirectory: string;
   readonly engine: WorkerEngine;
   readonly processHost: ProcessHost;
-  readonly transport: Pick<Transport, 'addGrant' | 'removeGrants' | 'openLink'>;
+  readonly transport: Pick<Transport, 'addGrant' | 'removeGrants' | 'renewGrants' | 'openLink'>;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly onReport: () => void;
@@ -66,6 +66,8 @@ export function createAgentRuntime(options: {
       newSecret: () => randomBytes(32).toString('hex'),
     });
     state = result.state;
+    // Grants live as long as the engines that they are for may: by the controller's word.
+    if (event.type === 'ack' || event.type === 'welcome') transport.renewGrants();
     for (const command of result.commands) execute(command);
     if (state.engines !== before) logChanges(logger, before, state.engines);
     if (quietListeners.size > 0 && isQuiet(state)) for (const listener of quietListeners) listener();
@@ -140,7 +142,7 @@ export function createAgentRuntime(options: {
         return;
       case 'addGrant': {
         const { type: _type, ...grant } = command;
-        transport.addGrant(grant);
+        transport.addGrant({ ...grant, ttlMs: state.leaseMs });
         return;
       }
       case 'removeGrants':

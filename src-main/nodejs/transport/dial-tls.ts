@@ -8,8 +8,8 @@ import { tls } from './tls-settings.ts';
 
 export interface TlsTarget {
   readonly addresses: readonly Address[];
-  /** The only key that is spoken to. */
-  readonly nodeId: NodeId;
+  /** The only key that is spoken to; null: any. */
+  readonly nodeId: NodeId | null;
   /** For messages: "the controller", a node's name. */
   readonly name: string;
   readonly alpn: AlpnName;
@@ -33,7 +33,26 @@ export const keepAliveMs = 15_000;
  * written to any other key. The socket is half-open capable: who uses it ends it (see splice.ts, frames.ts).
  * Rejects with the target's codes, naming every address and what was wrong with it, or with the signal's reason.
  */
-export function dialTls(context: SecureContext, target: TlsTarget, limits: DialLimits): Promise<TLSSocket> {
+export async function dialTls(
+  context: SecureContext,
+  target: TlsTarget,
+  limits: DialLimits,
+): Promise<TLSSocket> {
+  return (await dialTlsAt(context, target, limits)).socket;
+}
+
+export interface DialledTls {
+  readonly socket: TLSSocket;
+  readonly address: Address;
+  readonly nodeId: NodeId;
+}
+
+/** As `dialTls`, and tells which key answered at which address. */
+export function dialTlsAt(
+  context: SecureContext,
+  target: TlsTarget,
+  limits: DialLimits,
+): Promise<DialledTls> {
   return new Promise((resolve, reject) => {
     const reasons: string[] = [];
     let mismatched = false;
@@ -89,17 +108,17 @@ export function dialTls(context: SecureContext, target: TlsTarget, limits: DialL
         tryNext();
       };
       // They stay on the socket: once it is handed over they do nothing, and an error is never uncaught.
-      socket.on('error', (error: NodeJS.ErrnoException) => failed(describe(error)));
+      socket.on('error', (error: NodeJS.ErrnoException) => failed(describeDialError(error)));
       socket.once('close', () => failed('closed the connection'));
       socket.once('secureConnect', () => {
         if (!attempts.has(socket)) return;
         const key = peerKey(socket);
-        if (key !== target.nodeId) {
+        if (!key || (target.nodeId !== null && key !== target.nodeId)) {
           mismatched = true;
           return failed(`answers with another key (${key?.slice(0, 12) ?? 'none'})`);
         }
         if (socket.alpnProtocol !== target.alpn) return failed(`does not offer ${target.alpn}`);
-        finish(() => resolve(socket), socket);
+        finish(() => resolve({ socket, address, nodeId: key }), socket);
       });
     };
 
@@ -110,13 +129,17 @@ export function dialTls(context: SecureContext, target: TlsTarget, limits: DialL
   });
 }
 
-/** The name of whoever is on the other end, null when it showed no certificate. */
+/**
+ * The name of whoever is on the other end, null when it showed no certificate. To be asked once per connection:
+ * on the dialling side Node gives the certificate away with the first answer.
+ */
 export function peerKey(socket: TLSSocket): NodeId | null {
   const certificate = socket.getPeerX509Certificate();
   return certificate ? nodeIdOfCertificate(certificate) : null;
 }
 
-function describe(error: NodeJS.ErrnoException): string {
+/** One clause without a subject: "refuses connections". */
+export function describeDialError(error: NodeJS.ErrnoException): string {
   if (error.code === 'ECONNREFUSED') return 'refuses connections';
   if (error.code === 'ECONNRESET') return 'closed the connection';
   if (error.code === 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL') return 'has another role or version';

@@ -139,6 +139,7 @@ export async function startHost(identity: Identity, init: Partial<TransportInit>
       pulseLostMs: 400,
       members: [],
       grants: [],
+      relay: null,
       ...init,
     },
     (event) => void events.push(event),

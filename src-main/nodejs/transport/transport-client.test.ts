@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { CoveyError } from '#shared/errors.ts';
-import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
+import { LIMITS } from '#shared/protocol/version.ts';
 import { entries } from '../entries.ts';
 import type { Identity } from '../identity/identity.ts';
 import { createChildProcessHost } from '../process-host/child-process-host.ts';
@@ -19,7 +19,7 @@ import {
 } from './fixtures.ts';
 import { addressOf, createTestbed, dialTo, hasIpv6, memberOf, watchedHost } from './testbed.ts';
 import { createTransport } from './transport-client.ts';
-import type { PeerSession } from './transport.ts';
+import type { JoinConversation, PeerSession, Transport } from './transport.ts';
 
 /** With the real transport processes. */
 
@@ -169,19 +169,19 @@ describe('sessions', () => {
     const controller = await bed.start(controllerKey, 'controller', { members: [memberOf(workerKey)] });
     const worker = await bed.start(workerKey, 'worker');
     const session = await worker.dialSession(dialTo(controller, controllerKey));
-    const joining = worker.join(dialTo(controller, controllerKey), {
-      protocol: PROTOCOL_VERSION,
-      secret: makeToken(),
-      name: 'laptop',
-    });
+    const joining = await worker.dialJoin(dialTo(controller, controllerKey));
+    const answers: string[] = [];
+    joining.onMessage((text) => answers.push(text));
+    joining.send('{"type":"ask"}');
     session.send('hello');
     await new Promise((resolve) => setTimeout(resolve, 200));
     const texts: string[] = [];
     controller.onSession((accepted) => accepted.onMessage((text) => texts.push(text)));
-    controller.onJoin(() => Promise.reject(new CoveyError('join_secret_used', 'Used.')));
+    controller.onJoin((join) => join.onMessage((text) => join.send(`heard ${text}`)));
     await until(() => texts.length === 1, 'the message');
     expect(texts).toEqual(['hello']);
-    expect(await joining).toMatchObject({ ok: false, error: { code: 'join_secret_used' } });
+    await until(() => answers.length === 1, 'the answer');
+    expect(answers).toEqual(['heard {"type":"ask"}']);
   });
 
   it('end at a frame that is too big', async () => {
@@ -200,50 +200,112 @@ describe('sessions', () => {
 });
 
 describe('joins', () => {
-  it('carry the request to the controller and its answer back', async () => {
+  async function conversation(): Promise<{
+    controller: Transport;
+    worker: Transport;
+    atController: JoinConversation;
+    atWorker: JoinConversation;
+  }> {
     const controller = await bed.start(controllerKey, 'controller');
     const worker = await bed.start(workerKey, 'worker');
-    const secret = makeToken();
-    controller.onJoin(async ({ peerId, request }) => {
-      if (request.secret !== secret) throw new CoveyError('join_secret_invalid', 'Not one of ours.');
-      expect(peerId).toBe(workerKey.nodeId);
-      return { ok: true, controllerId: controllerKey.nodeId, controllerName: 'desk' };
+    const arrived = new Promise<JoinConversation>((resolve) => controller.onJoin(resolve));
+    const atWorker = await worker.dialJoin({ ...dialTo(controller, controllerKey), expectedNodeId: null });
+    atWorker.send('first');
+    return { controller, worker, atWorker, atController: await arrived };
+  }
+
+  it('carry frames both ways, on a connection that both ends can name', async () => {
+    const { controller, worker, atController, atWorker } = await conversation();
+    expect(atWorker.peerId).toBe(controllerKey.nodeId);
+    expect(atController.peerId).toBe(workerKey.nodeId);
+    expect(atWorker.dialledAddress).toEqual(addressOf(controller));
+    expect(atController.dialledAddress).toBeNull();
+    expect(atWorker.binding).toMatch(/^[0-9a-f]{64}$/);
+    expect(atController.binding).toBe(atWorker.binding);
+    const another = await worker.dialJoin(dialTo(controller, controllerKey));
+    expect(another.binding).not.toBe(atWorker.binding);
+
+    const heard: string[] = [];
+    atController.onMessage((text) => {
+      heard.push(text);
+      atController.send(`answer to ${text}`);
     });
-    const request = { protocol: PROTOCOL_VERSION, secret, name: 'laptop' };
-    expect(await worker.join(dialTo(controller, controllerKey), request)).toEqual({
-      ok: true,
-      controllerId: controllerKey.nodeId,
-      controllerName: 'desk',
-    });
-    expect(await worker.join(dialTo(controller, controllerKey), { ...request, secret: makeToken() })).toEqual(
-      {
-        ok: false,
-        error: { code: 'join_secret_invalid', message: 'Not one of ours.' },
-      },
-    );
-    const malformed = { ...request, secret: 'no secret' };
-    expect(await worker.join(dialTo(controller, controllerKey), malformed)).toMatchObject({
-      ok: false,
-      error: { code: 'invalid_request' },
-    });
+    const answers: string[] = [];
+    atWorker.onMessage((text) => answers.push(text));
+    atWorker.send('second');
+    await until(() => answers.length === 2, 'both answers');
+    expect(answers).toEqual(['answer to first', 'answer to second']);
+
+    const ends: Array<CoveyError | null> = [];
+    atController.onClose((reason) => ends.push(reason));
+    atWorker.onClose((reason) => ends.push(reason));
+    atController.send('last words');
+    atController.close();
+    await until(() => ends.length === 2, 'both ends');
+    expect(ends).toEqual([null, null]);
+    expect(answers.at(-1)).toBe('last words');
+  });
+
+  it('that wait for a person are few from one address', async () => {
+    const controller = await bed.start(controllerKey, 'controller');
+    const worker = await bed.start(workerKey, 'worker');
+    const arrived: JoinConversation[] = [];
+    controller.onJoin((join) => arrived.push(join));
+    for (let index = 0; index <= LIMITS.joinWaitingPerAddress; index += 1) {
+      (await worker.dialJoin(dialTo(controller, controllerKey))).send('ask');
+    }
+    await until(() => arrived.length === LIMITS.joinWaitingPerAddress + 1, 'all of them');
+    const [first, ...others] = arrived;
+    const last = others.pop();
+    expect(first?.hold(60_000)).toBe(true);
+    expect(others.map((join) => join.hold(60_000))).toEqual(others.map(() => true));
+    expect(last?.hold(60_000)).toBe(false);
+    // Again is no more than once; and a place that is left is free.
+    expect(first?.hold(60_000)).toBe(true);
+    const ended = new Promise((resolve) => first?.onClose(resolve));
+    first?.close();
+    await within(ended, 3_000, 'the end of the first');
+    expect(first?.hold(60_000)).toBe(false);
+    expect(last?.hold(60_000)).toBe(true);
   });
 
   it('say nothing to a controller with another key', async () => {
     const controller = await bed.start(controllerKey, 'controller');
     const worker = await bed.start(workerKey, 'worker');
     let asked = 0;
-    controller.onJoin(() => {
-      asked += 1;
-      return Promise.reject(new CoveyError('join_secret_invalid', ''));
-    });
+    controller.onJoin(() => (asked += 1));
     const error = await refusalOf(
-      worker.join(
-        { ...dialTo(controller, controllerKey), expectedNodeId: otherKey.nodeId },
-        { protocol: PROTOCOL_VERSION, secret: makeToken(), name: 'laptop' },
-      ),
+      worker.dialJoin({ ...dialTo(controller, controllerKey), expectedNodeId: otherKey.nodeId }),
     );
     expect(error.code).toBe('controller_key_mismatch');
     expect(asked).toBe(0);
+  });
+});
+
+describe('identify', () => {
+  it('tells which key answers where, and what is wrong elsewhere', async () => {
+    const controller = await bed.start(controllerKey, 'controller');
+    const worker = await bed.start(workerKey, 'worker');
+    const audits: unknown[] = [];
+    controller.onAudit((audit) => audits.push(audit));
+    const nobody = await listenLoopback((socket) => socket.destroy());
+    await nobody.close();
+    const silent = await listenLoopback((socket) => void socket.resume());
+    bed.onEnd(() => silent.close());
+    const addresses = [addressOf(controller), addressOf(worker), nobody.address, silent.address];
+    const attempts = await worker.identify(addresses, 400);
+    expect(attempts.map(({ address, nodeId, problem }) => ({ address, nodeId, problem }))).toEqual([
+      { address: addresses[0], nodeId: controllerKey.nodeId, problem: null },
+      { address: addresses[1], nodeId: workerKey.nodeId, problem: null },
+      { address: addresses[2], nodeId: null, problem: 'refuses connections' },
+      { address: addresses[3], nodeId: null, problem: 'does not answer within 400 ms' },
+    ]);
+    expect(attempts[0]?.connectMs).toBeGreaterThan(0);
+    expect(attempts[3]?.connectMs).toBeNull();
+    expect(audits).toEqual([]);
+    await until(() => silent.sockets.size === 0, 'the end of the attempt');
+    await worker.close();
+    expect((await worker.identify(addresses, 400))[0]?.problem).toContain('shutting down');
   });
 });
 
@@ -306,6 +368,7 @@ describe('dialers of the main process', () => {
       peers: [controllerKey.nodeId],
       maxStreams: 8,
       alpn: 'http',
+      ttlMs: 60_000,
     });
     const dialer = createUpstreamDialer({ identity: controllerKey });
     bed.onEnd(() => dialer.close());

@@ -1,20 +1,22 @@
 import { timings, type ListenAddress } from '#shared/config.ts';
 import type { Address } from '#shared/domain/node.ts';
-import { CoveyError, type ErrorBody, type ErrorCode } from '#shared/errors.ts';
-import type { DialRequest, TransportCommand, TransportEvent, TransportInit } from '#shared/host/transport.ts';
+import { CoveyError, type ErrorBody } from '#shared/errors.ts';
+import type { RelayController, TransportEvent, TransportInit } from '#shared/host/transport.ts';
 import type { Logger } from '#shared/lib/logger.ts';
-import { joinReplySchema, joinRequestSchema, type JoinReply } from '#shared/protocol/join.ts';
 import type { Identity } from '../identity/identity.ts';
 import type { ProcessHost } from '../process-host/process-host.ts';
+import { createClientGrants } from './client-grants.ts';
 import { createClientLink, type ClientLink } from './client-link.ts';
+import { createOperations } from './client-operations.ts';
 import { createClientSession, type ClientSession } from './client-session.ts';
 import { createSupervisor } from './host-supervisor.ts';
-import type { DialTarget, Grant, JoinAttempt, Member, PeerSession, Transport } from './transport.ts';
+import { createJoinWaitingRoom } from './join-waiting-room.ts';
+import type { DialBack, JoinConversation, Member, PeerSession, Transport } from './transport.ts';
 
 export interface TransportOptions {
   readonly processHost: ProcessHost;
   readonly identity: Identity;
-  /** A `controller` takes joins, sessions and members' `/v1`; both roles take streams for grants. */
+  /** A `controller` takes joins, sessions, relays and members' `/v1`; both roles take streams for grants. */
   readonly role: 'controller' | 'worker';
   /** null: no cluster port; this node only dials. */
   readonly listen: ListenAddress | null;
@@ -27,30 +29,31 @@ export interface TransportOptions {
   readonly pulse?: { readonly pulseMs: number; readonly pulseLostMs: number };
 }
 
-interface Operation {
-  readonly done: (event: TransportEvent) => void;
-  readonly failed: (error: CoveyError) => void;
+/** Hands on what comes, and keeps what came before there was a listener. */
+interface Mailbox<T> {
+  put(value: T): void;
+  listen(listener: (value: T) => void): void;
 }
 
 /** Starts the transport process. Rejects with `port_in_use` or `config_invalid` when it cannot listen. */
 export async function createTransport(options: TransportOptions): Promise<Transport> {
   const { identity, logger } = options;
   let members: readonly Member[] = options.members ?? [];
-  const grants = new Map<string, Grant>();
   let listen: TransportInit['listen'] = options.listen;
+  let relay: RelayController | null = null;
   let rssBytes: number | null = null;
   let closed = false;
 
-  const operations = new Map<number, Operation>();
+  const grants = createClientGrants(() => performance.now());
   const sessions = new Map<number, ClientSession>();
+  const joins = new Map<number, JoinConversation>();
+  const waitingRoom = createJoinWaitingRoom();
   const links = new Map<number, ClientLink>();
-  let lastOperation = 0;
 
-  // Peers that come before their listener is set wait for it.
-  let onSession: ((session: PeerSession) => void) | null = null;
-  const earlySessions: PeerSession[] = [];
-  const joinHandler = Promise.withResolvers<(attempt: JoinAttempt) => Promise<JoinReply>>();
+  const arrivedSessions = createMailbox<PeerSession>();
+  const arrivedJoins = createMailbox<JoinConversation>();
   let onAudit: Parameters<Transport['onAudit']>[0] = () => undefined;
+  let onDialRequest: (request: DialBack) => void = () => undefined;
 
   const supervisor = createSupervisor({
     processHost: options.processHost,
@@ -65,49 +68,70 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       pulseMs: options.pulse?.pulseMs ?? timings.pulseMs,
       pulseLostMs: options.pulse?.pulseLostMs ?? timings.pulseLostMs,
       members,
-      grants: [...grants.values()],
+      grants: grants.current(),
+      relay,
     }),
     onEvent: (event) => receive(event),
     onDown: (error) => dropAll(error),
   });
+  const operations = createOperations(
+    (command) => supervisor.send(command),
+    () => closed,
+  );
 
   /** Everything that lived in the process is over. */
   const dropAll = (error: CoveyError): void => {
     rssBytes = null;
     const ended = [...sessions.values()];
-    const failed = [...operations.values()];
     const lost = [...links.values()];
     sessions.clear();
-    operations.clear();
+    joins.clear();
     links.clear();
-    for (const operation of failed) operation.failed(error);
+    operations.failAll(error);
     for (const session of ended) session.closed(error);
     for (const link of lost) link.lost(new CoveyError('stage_lost', error.message, {}, error));
   };
 
   const receive = (event: TransportEvent): void => {
     switch (event.type) {
-      case 'session':
-        return addSession(event);
+      case 'session': {
+        const session = addSession(event);
+        if (!session) return;
+        if (event.operation === null) arrivedSessions.put(session);
+        else operations.done(event.operation, event);
+        return;
+      }
+      case 'join': {
+        const session = addSession(event);
+        if (!session) return;
+        const conversation = asJoin(session, event);
+        joins.set(event.session, conversation);
+        if (event.operation === null) arrivedJoins.put(conversation);
+        else operations.done(event.operation, event);
+        return;
+      }
       case 'message':
         return sessions.get(event.session)?.deliver(event.text);
       case 'session-closed': {
         const session = sessions.get(event.session);
         sessions.delete(event.session);
+        joins.delete(event.session);
         return session?.closed(errorOf(event.error));
       }
-      case 'join-attempt':
-        return void answerJoin(event);
-      case 'joined':
+      case 'identified':
       case 'link-open':
-        return settle(event.operation, (operation) => operation.done(event));
+      case 'stream-open':
+      case 'probed':
+        return operations.done(event.operation, event);
       case 'operation-failed':
-        return settle(event.operation, (operation) => operation.failed(CoveyError.fromBody(event.error)));
+        return operations.failed(event.operation, CoveyError.fromBody(event.error));
       case 'link-lost': {
         const link = links.get(event.operation);
         links.delete(event.operation);
         return link?.lost(CoveyError.fromBody(event.error));
       }
+      case 'dial-request':
+        return onDialRequest(event.request);
       case 'audit':
         return onAudit(event.audit);
       case 'beat':
@@ -121,13 +145,8 @@ export async function createTransport(options: TransportOptions): Promise<Transp
     }
   };
 
-  const settle = (id: number, use: (operation: Operation) => void): void => {
-    const operation = operations.get(id);
-    operations.delete(id);
-    if (operation) use(operation);
-  };
-
-  const addSession = (event: Extract<TransportEvent, { type: 'session' }>): void => {
+  /** null: the dial was given up in the same moment. */
+  const addSession = (event: Extract<TransportEvent, { type: 'session' | 'join' }>): ClientSession | null => {
     const id = event.session;
     const session = createClientSession(event, {
       send: (text) => supervisor.send({ type: 'send', session: id, text }),
@@ -135,71 +154,36 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       close: () => supervisor.send({ type: 'close-session', session: id }),
     });
     if (event.operation !== null && !operations.has(event.operation)) {
-      // The dial was given up in the same moment.
       session.close();
-      return;
+      return null;
     }
     sessions.set(id, session);
-    if (event.operation === null) {
-      if (onSession) onSession(session);
-      else earlySessions.push(session);
-    } else settle(event.operation, (operation) => operation.done(event));
+    return session;
   };
 
-  const answerJoin = async (event: Extract<TransportEvent, { type: 'join-attempt' }>): Promise<void> => {
-    const { attempt, peerId, remoteAddress } = event;
-    let reply: JoinReply;
-    try {
-      const request = joinRequestSchema.safeParse(parseJson(event.request));
-      if (!request.success) throw new CoveyError('invalid_request', 'This is not a join request.');
-      const onJoin = await joinHandler.promise;
-      reply = await onJoin({ peerId, remoteAddress, request: request.data });
-    } catch (error) {
-      reply = { ok: false, error: CoveyError.from(error).toBody() };
-    }
-    supervisor.send({ type: 'answer-join', attempt, reply: JSON.stringify(reply) });
+  const asJoin = (
+    session: ClientSession,
+    event: Extract<TransportEvent, { type: 'join' }>,
+  ): JoinConversation => {
+    session.onClose(() => waitingRoom.leave(session));
+    return {
+      peerId: session.peerId,
+      remoteAddress: session.remoteAddress,
+      localAddress: session.localAddress,
+      dialledAddress: session.dialledAddress,
+      binding: event.binding,
+      send: (text) => session.send(text),
+      onMessage: (listener) => session.onMessage(listener),
+      onClose: (listener) => session.onClose(listener),
+      close: () => session.close(),
+      hold(deadlineMs) {
+        // The end that dialled has no deadline but its own.
+        if (event.operation !== null) return true;
+        if (!joins.has(event.session) || !waitingRoom.enter(session, session.remoteAddress)) return false;
+        return supervisor.send({ type: 'hold-join', session: event.session, deadlineMs });
+      },
+    };
   };
-
-  /**
-   * Sends a command that will be answered; `accept` reads the answer in the moment that it comes, before any
-   * event behind it. Rejects at once when there is no process to take the command.
-   */
-  const operate = <T>(
-    whenDown: ErrorCode,
-    command: (operation: number) => TransportCommand,
-    accept: (event: TransportEvent, operation: number) => T,
-    signal?: AbortSignal,
-  ): Promise<T> =>
-    new Promise((resolve, reject) => {
-      lastOperation += 1;
-      const id = lastOperation;
-      if (signal?.aborted) return reject(CoveyError.from(signal.reason));
-      const onAbort = (): void => {
-        if (!operations.delete(id)) return;
-        supervisor.send({ type: 'cancel', operation: id });
-        reject(CoveyError.from(signal?.reason));
-      };
-      const over = (): void => signal?.removeEventListener('abort', onAbort);
-      const failed = (error: CoveyError): void => {
-        over();
-        reject(error);
-      };
-      signal?.addEventListener('abort', onAbort, { once: true });
-      operations.set(id, {
-        failed,
-        done(event) {
-          over();
-          resolve(accept(event, id));
-        },
-      });
-      if (supervisor.send(command(id))) return undefined;
-      operations.delete(id);
-      return failed(
-        closed
-          ? new CoveyError('shutting_down', 'This machine is shutting down.')
-          : new CoveyError(whenDown, 'The transport process is being started again.'),
-      );
-    });
 
   const clusterAddress: Address | null = await supervisor.start();
   // Another process must find the same port, and other machines must find it.
@@ -211,49 +195,59 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       members = next;
       supervisor.send({ type: 'members', members });
     },
-    onSession(listener) {
-      onSession = listener;
-      for (const session of earlySessions.splice(0)) listener(session);
-    },
-    onJoin: (handler) => joinHandler.resolve(handler),
+    onSession: (listener) => arrivedSessions.listen(listener),
+    onJoin: (listener) => arrivedJoins.listen(listener),
     onAudit: (listener) => void (onAudit = listener),
 
-    async dialSession(target) {
-      const session = await operate(
+    dialSession: ({ addresses, expectedNodeId, timeoutMs, signal }) =>
+      operations.run(
         'controller_unreachable',
-        (operation) => ({ type: 'dial-session', operation, target: dialRequest(target) }),
-        (event) => (event.type === 'session' ? sessions.get(event.session) : undefined),
-        target.signal,
-      );
-      if (!session) throw unexpected('dial-session');
-      return session;
-    },
-    async join(target, request) {
-      const json = JSON.stringify(request);
-      const answer = await operate(
+        (operation) => ({
+          type: 'dial-session',
+          operation,
+          target: { addresses, expectedNodeId, timeoutMs },
+        }),
+        (event) => (event.type === 'session' ? (sessions.get(event.session) ?? null) : null),
+        signal,
+      ),
+    dialJoin: ({ addresses, expectedNodeId, timeoutMs, signal }) =>
+      operations.run(
         'controller_unreachable',
-        (operation) => ({ type: 'join', operation, target: dialRequest(target), request: json }),
-        (event) => (event.type === 'joined' ? parseJson(event.reply) : null),
-        target.signal,
-      );
-      const reply = joinReplySchema.safeParse(answer);
-      if (!reply.success) {
-        throw new CoveyError('controller_unreachable', 'The controller sent no valid answer to the join.');
-      }
-      return reply.data;
-    },
+        (operation) => ({ type: 'dial-join', operation, target: { addresses, expectedNodeId, timeoutMs } }),
+        (event) => (event.type === 'join' ? (joins.get(event.session) ?? null) : null),
+        signal,
+      ),
+    identify: (addresses, timeoutMs) =>
+      operations
+        .run(
+          'internal_error',
+          (operation) => ({ type: 'identify', operation, addresses, timeoutMs }),
+          (event) => (event.type === 'identified' ? [...event.attempts] : null),
+        )
+        .catch((error: unknown) =>
+          addresses.map((address) => ({
+            address,
+            nodeId: null,
+            connectMs: null,
+            problem: `could not be tried: ${CoveyError.from(error).message}`.slice(0, 512),
+          })),
+        ),
 
     addGrant(grant) {
-      grants.set(grant.token, grant);
+      grants.add(grant);
       supervisor.send({ type: 'add-grant', grant });
     },
     removeGrants(engineId) {
-      for (const grant of [...grants.values()]) if (grant.engineId === engineId) grants.delete(grant.token);
+      grants.remove(engineId);
       supervisor.send({ type: 'remove-grants', engineId });
     },
+    renewGrants() {
+      grants.renew();
+      supervisor.send({ type: 'renew-grants' });
+    },
 
-    async openLink(request) {
-      const link = await operate(
+    openLink: (request) =>
+      operations.run(
         'stage_unreachable',
         (operation) => ({ type: 'open-link', operation, link: request }),
         (event, operation) => {
@@ -265,10 +259,29 @@ export async function createTransport(options: TransportOptions): Promise<Transp
           links.set(operation, created);
           return created.link;
         },
-      );
-      if (!link) throw unexpected('open-link');
-      return link;
+      ),
+    openStream: ({ grant, signal, ...target }) =>
+      operations.run(
+        'engine_unreachable',
+        (operation) => ({ type: 'open-stream', operation, target, grant }),
+        (event) => (event.type === 'stream-open' ? { socketPath: event.socketPath, path: event.path } : null),
+        signal,
+      ),
+    probe: ({ bytes, signal, ...target }) =>
+      operations.run(
+        'stage_unreachable',
+        (operation) => ({ type: 'probe', operation, target, bytes }),
+        (event) => (event.type === 'probed' ? event.probe : null),
+        signal,
+      ),
+
+    setRelay(controller) {
+      relay = controller;
+      supervisor.send({ type: 'set-relay', controller });
     },
+    onDialRequest: (listener) => void (onDialRequest = listener),
+    dialBack: (order) => void supervisor.send({ type: 'dial-back', order }),
+    allowRelay: (pass) => void supervisor.send({ type: 'allow-relay', pass }),
 
     async close() {
       closed = true;
@@ -281,22 +294,21 @@ export async function createTransport(options: TransportOptions): Promise<Transp
   };
 }
 
-function dialRequest({ addresses, expectedNodeId, timeoutMs }: DialTarget): DialRequest {
-  return { addresses, expectedNodeId, timeoutMs };
-}
-
-function unexpected(command: string): CoveyError {
-  return new CoveyError('internal_error', `The transport process sent a wrong answer to ${command}.`);
+function createMailbox<T>(): Mailbox<T> {
+  let listener: ((value: T) => void) | null = null;
+  const early: T[] = [];
+  return {
+    put(value) {
+      if (listener) listener(value);
+      else early.push(value);
+    },
+    listen(next) {
+      listener = next;
+      for (const value of early.splice(0)) next(value);
+    },
+  };
 }
 
 function errorOf(body: ErrorBody | null): CoveyError | null {
   return body && CoveyError.fromBody(body);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -48,6 +48,7 @@ describe('links', () => {
       peers: [controllerKey.nodeId],
       maxStreams,
       alpn: 'tunnel',
+      ttlMs: 60_000,
     });
     const request: LinkRequest = {
       engineId: leaderId,

@@ -142,8 +142,18 @@ export type TransportCommand =
       readonly timeoutMs: number;
     }
   | { readonly type: 'open-link'; readonly operation: number; readonly link: LinkRequest }
-  | { readonly type: 'open-stream'; readonly operation: number; readonly target: PeerTarget; readonly grant: string }
-  | { readonly type: 'probe'; readonly operation: number; readonly target: PeerTarget; readonly bytes: number }
+  | {
+      readonly type: 'open-stream';
+      readonly operation: number;
+      readonly target: PeerTarget;
+      readonly grant: string;
+    }
+  | {
+      readonly type: 'probe';
+      readonly operation: number;
+      readonly target: PeerTarget;
+      readonly bytes: number;
+    }
   /** Ends an operation or a link, whatever state it is in. Nothing more is heard of it. */
   | { readonly type: 'cancel'; readonly operation: number }
   | { readonly type: 'set-relay'; readonly controller: RelayController | null }
@@ -186,6 +196,7 @@ export type TransportEvent =
       readonly operation: number | null;
       readonly peerId: NodeId;
       readonly remoteAddress: string;
+      readonly localAddress: string;
       /** See `JoinConversation.binding`. */
       readonly binding: string;
       readonly dialledAddress: Address | null;

@@ -327,6 +327,7 @@ describe('grants', () => {
           peers: [workerKey.nodeId],
           maxStreams: 1,
           alpn: 'tunnel',
+          ttlMs: 60_000,
         },
       ],
     });
@@ -382,6 +383,7 @@ describe('grants', () => {
           peers: [workerKey.nodeId],
           maxStreams: 1,
           alpn: 'http',
+          ttlMs: 60_000,
         },
       ],
     });
@@ -411,6 +413,7 @@ describe('grants', () => {
           peers: [workerKey.nodeId],
           maxStreams: 1,
           alpn: 'http',
+          ttlMs: 60_000,
         },
       ],
     });
@@ -455,13 +458,64 @@ describe('grants', () => {
 });
 
 describe('joins', () => {
-  it('pass the request on as it came and answer with what is said', async () => {
+  it('pass frames on as they came, and say what is said', async () => {
     const node = await host(controllerKey, { role: 'controller' });
-    const seen = observeTls(node.address.port, as(strangerKey, ALPN.join), encodeFrame('{"protocol":1}'));
-    const { attempt, peerId, request } = await node.event('join-attempt');
-    expect({ peerId, request }).toEqual({ peerId: strangerKey.nodeId, request: '{"protocol":1}' });
-    node.host.handle({ type: 'answer-join', attempt, reply: '{"ok":true}' });
+    const two = Buffer.concat([encodeFrame('{"a":1}'), encodeFrame('{"b":2}')]);
+    const seen = observeTls(node.address.port, as(strangerKey, ALPN.join), two);
+    const { session, peerId } = await node.event('join');
+    expect(peerId).toBe(strangerKey.nodeId);
+    await node.event('message', ({ text }) => text === '{"b":2}');
+    node.host.handle({ type: 'send', session, text: '{"ok":true}' });
+    node.host.handle({ type: 'close-session', session });
     expect(answerOf((await seen).bytes)).toEqual({ ok: true });
+    expect((await node.event('session-closed')).error).toBeNull();
+  });
+
+  it('end when they have had their time, unless a person is waited for', async () => {
+    const node = await host(controllerKey, { role: 'controller' });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const sockets = [1, 2].map(() => {
+      const socket = tlsConnect({
+        port: node.address.port,
+        host: '127.0.0.1',
+        rejectUnauthorized: false,
+        ...as(strangerKey, ALPN.join),
+      });
+      const chunks: Buffer[] = [];
+      socket.on('error', () => undefined);
+      socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+      socket.write(encodeFrame('{}'));
+      cleanup.push(() => socket.destroy());
+      return { socket, chunks };
+    });
+    const joins = (): number => node.events.filter(({ type }) => type === 'join').length;
+    while (joins() < 2) await new Promise((resolve) => setImmediate(resolve));
+    const held = await node.event('join');
+    node.host.handle({ type: 'hold-join', session: held.session, deadlineMs: 60_000 });
+    const ends = (): number[] =>
+      node.events.flatMap((event) => (event.type === 'session-closed' ? [event.session] : []));
+    vi.advanceTimersByTime(LIMITS.joinMs);
+    while (ends().length < 1) await new Promise((resolve) => setImmediate(resolve));
+    expect(ends()).not.toContain(held.session);
+    const told = sockets.filter(({ chunks }) => chunks.length > 0);
+    expect(told).toHaveLength(1);
+    expect(answerOf(Buffer.concat(told[0]?.chunks ?? []))).toMatchObject({
+      type: 'refused',
+      error: { code: 'timeout' },
+    });
+    vi.advanceTimersByTime(60_000);
+    while (ends().length < 2) await new Promise((resolve) => setImmediate(resolve));
+    expect(ends()).toContain(held.session);
+  });
+
+  it('end at more frames than a join has', async () => {
+    const node = await host(controllerKey, { role: 'controller' });
+    const many = Buffer.concat(Array.from({ length: 40 }, () => encodeFrame('{}')));
+    const seen = await observeTls(node.address.port, as(strangerKey, ALPN.join), many);
+    expect(seen.bytes).toHaveLength(0);
+    expect((await node.event('session-closed')).error?.code).toBe('invalid_request');
+    expect(node.events.filter(({ type }) => type === 'message')).toHaveLength(32);
+    expect(node.audits().some(({ kind }) => kind === 'protocol_error')).toBe(true);
   });
 
   it('are few at once, small, and quick', async () => {
@@ -481,7 +535,7 @@ describe('joins', () => {
     await Promise.all(waiting);
     await new Promise((resolve) => setTimeout(resolve, 100));
     const refused = await observeTls(port, options, encodeFrame('{}'));
-    expect(answerOf(refused.bytes)).toMatchObject({ ok: false, error: { code: 'join_busy' } });
+    expect(answerOf(refused.bytes)).toMatchObject({ type: 'refused', error: { code: 'join_busy' } });
     expect(node.audits().some(({ kind }) => kind === 'join_limited')).toBe(true);
   });
 });

@@ -51,7 +51,7 @@ export function createConnectionGate(
 
   return {
     enter(address) {
-      const key = groupOf(address);
+      const key = addressGroup(address);
       const allowance = allowanceOf(key);
       if (unknownPeers >= limits.unknownPeers || allowance.tokens < 1) return null;
       allowance.tokens -= 1;
@@ -79,8 +79,8 @@ function forgetSome(allowances: Map<string, Allowance>): void {
   for (const [address] of oldest) allowances.delete(address);
 }
 
-/** One IPv6 host usually owns a /64. */
-function groupOf(address: string): string {
+/** What counts as one address: an IPv6 host usually owns a /64. */
+export function addressGroup(address: string): string {
   if (!address.includes(':')) return address;
   const [left = '', right] = (address.split('%')[0] ?? '').split('::');
   const groups = left.split(':').filter(Boolean);

@@ -14,8 +14,13 @@ export interface GrantTable {
   add(grant: Grant): void;
   /** Ends all use of an engine's grants. */
   remove(engineId: EngineId): void;
-  /** The grant that `token` names, for this peer and protocol; throws `grant_invalid` or `grant_expired`. */
-  check(token: string, peer: NodeId, alpn: Grant['alpn']): Grant;
+  /** All grants are good for their `ttlMs` again, from now. What is open goes on when one expires. */
+  renew(): void;
+  /**
+   * The grant that `token` names, for this peer and protocol (null: the connection names none, as when we dialled
+   * it for the peer); throws `grant_invalid` or `grant_expired`.
+   */
+  check(token: string, peer: NodeId, alpn: Grant['alpn'] | null): Grant;
   /**
    * Takes one of the grant's streams; `revoke` is called when the grant is removed. When all are taken this
    * waits: a leader closes one stream and opens the next, and the two travel on connections of their own.
@@ -28,6 +33,7 @@ export interface GrantTable {
 
 interface Entry {
   readonly grant: Grant;
+  expiresAt: number;
   readonly uses: Set<() => void>;
   readonly pulses: Set<() => void>;
   readonly waiting: Set<() => void>;
@@ -39,17 +45,18 @@ const maxRemoved = 512;
 /**
  * Tokens are looked up by hash: what the time of a comparison could tell about a hash tells nothing about the
  * token.
+ * @param now monotonic ms
  */
-export function createGrantTable(initial: readonly Grant[]): GrantTable {
+export function createGrantTable(initial: readonly Grant[], now: () => number): GrantTable {
   const entries = new Map<string, Entry>();
   const removed = new Set<string>();
 
   const table: GrantTable = {
     add(grant) {
       const key = hash(grant.token);
-      if (!entries.has(key)) {
-        entries.set(key, { grant, uses: new Set(), pulses: new Set(), waiting: new Set() });
-      }
+      if (entries.has(key)) return;
+      const expiresAt = now() + grant.ttlMs;
+      entries.set(key, { grant, expiresAt, uses: new Set(), pulses: new Set(), waiting: new Set() });
     },
     remove(engineId) {
       for (const [key, entry] of [...entries]) {
@@ -64,13 +71,17 @@ export function createGrantTable(initial: readonly Grant[]): GrantTable {
         removed.delete(oldest);
       }
     },
+    renew() {
+      for (const entry of entries.values()) entry.expiresAt = now() + entry.grant.ttlMs;
+    },
     check(token, peer, alpn) {
       const key = hash(token);
-      const grant = entries.get(key)?.grant;
-      if (grant?.peers.includes(peer) && grant.alpn === alpn) return grant;
-      if (removed.has(key)) {
-        throw expired();
+      const entry = entries.get(key);
+      if (entry?.grant.peers.includes(peer) && (alpn === null || entry.grant.alpn === alpn)) {
+        if (now() >= entry.expiresAt) throw outdated();
+        return entry.grant;
       }
+      if (removed.has(key)) throw expired();
       // One answer for all: who may not use a grant does not learn that it exists.
       throw new CoveyError('grant_invalid', 'There is no such grant for this machine.');
     },
@@ -113,6 +124,10 @@ function enter(grant: Grant, set: Set<() => void>, revoke: () => void, left: () 
 
 function expired(): CoveyError {
   return new CoveyError('grant_expired', 'The engine that this grant was for has ended.');
+}
+
+function outdated(): CoveyError {
+  return new CoveyError('grant_expired', 'This grant has not been renewed: its machine lost its controller.');
 }
 
 /** Resolves when a stream of the entry is free or the entry is gone. */

@@ -1,18 +1,20 @@
+import type { Address } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type {
   DialRequest,
+  JoinDialRequest,
   LinkRequest,
   TransportCommand,
   TransportEvent,
   TransportInit,
 } from '#shared/host/transport.ts';
-import { ALPN, LIMITS, type AlpnName } from '#shared/protocol/version.ts';
+import { ALPN, type AlpnName } from '#shared/protocol/version.ts';
 import { createDialer } from '../dial.ts';
-import { dialTls, type TlsTarget } from '../dial-tls.ts';
-import { endWith, encodeFrame, readFrame } from '../frames.ts';
+import { dialTls, dialTlsAt, type TlsTarget } from '../dial-tls.ts';
+import { identify } from '../identify.ts';
 import { createAudit } from './audit.ts';
 import { createGrantTable } from './grant-table.ts';
-import { createJoinServer } from './join-server.ts';
+import { createJoins } from './joins.ts';
 import { openLink, type OpenLink } from './link.ts';
 import { createListener } from './listener.ts';
 import { createMemberTable } from './member-table.ts';
@@ -40,9 +42,11 @@ export async function createTransportHost(
     () => performance.now(),
   );
   const members = createMemberTable(init.members);
-  const grants = createGrantTable(init.grants);
-  const sessions = createSessions(members, emit);
-  const joins = createJoinServer(emit, audit);
+  const grants = createGrantTable(init.grants, () => performance.now());
+  let lastSession = 0;
+  const nextSession = (): number => (lastSession += 1);
+  const sessions = createSessions(members, emit, nextSession);
+  const joins = createJoins({ emit, audit, nextSession });
   const dialer = createDialer({ identity: init, spares: 0 });
   const operations = new Map<number, { readonly abort: AbortController; link: OpenLink | null }>();
 
@@ -91,20 +95,18 @@ export async function createTransportHost(
       return null;
     });
 
-  const join = (operation: number, target: DialRequest, request: string): void =>
+  const dialJoin = (operation: number, target: JoinDialRequest): void =>
     run(operation, async (signal) => {
       const limits = { timeoutMs: target.timeoutMs, signal };
-      const socket = await dialTls(dialer.context, controllerTarget(target, ALPN.join), limits);
-      socket.write(encodeFrame(request));
-      const reply = await readFrame(socket, {
-        maxBytes: LIMITS.joinBytes,
-        timeoutMs: LIMITS.joinMs,
-        whatFor: 'the answer to the join request',
-        closed: () =>
-          new CoveyError('controller_unreachable', 'The controller closed the connection without an answer.'),
-        signal,
-      }).finally(() => endWith(socket));
-      emit({ type: 'joined', operation, reply });
+      const dialled = await dialTlsAt(dialer.context, controllerTarget(target, ALPN.join), limits);
+      joins.dialled(dialled.socket, dialled.nodeId, operation, dialled.address);
+      return null;
+    });
+
+  const tellKeys = (operation: number, addresses: readonly Address[], timeoutMs: number): void =>
+    run(operation, async (signal) => {
+      const attempts = await identify(dialer.context, addresses, timeoutMs, signal);
+      emit({ type: 'identified', operation, attempts });
       return null;
     });
 
@@ -153,20 +155,30 @@ export async function createTransportHost(
           return grants.remove(command.engineId);
         case 'dial-session':
           return dialSession(command.operation, command.target);
-        case 'join':
-          return join(command.operation, command.target, command.request);
+        case 'dial-join':
+          return dialJoin(command.operation, command.target);
+        case 'identify':
+          return tellKeys(command.operation, command.addresses, command.timeoutMs);
         case 'open-link':
           return open(command.operation, command.link);
         case 'cancel':
           return cancel(command.operation);
         case 'send':
-          return sessions.get(command.session)?.send(command.text);
+          return (sessions.get(command.session) ?? joins.get(command.session))?.send(command.text);
         case 'taken':
           return sessions.get(command.session)?.taken(command.bytes);
         case 'close-session':
-          return sessions.get(command.session)?.close();
-        case 'answer-join':
-          return joins.answer(command.attempt, command.reply);
+          return (sessions.get(command.session) ?? joins.get(command.session))?.close();
+        case 'hold-join':
+          return joins.get(command.session)?.hold(command.deadlineMs);
+        case 'renew-grants':
+          return grants.renew();
+        case 'open-stream':
+        case 'probe':
+        case 'set-relay':
+        case 'dial-back':
+        case 'allow-relay':
+          return;
       }
     },
     close() {
@@ -175,12 +187,13 @@ export async function createTransportHost(
       dialer.close();
       // The closing frames are on their way before the connections go.
       sessions.closeAll();
+      joins.closeAll();
       listener?.close();
     },
   };
 }
 
-function controllerTarget(target: DialRequest, alpn: AlpnName): TlsTarget {
+function controllerTarget(target: JoinDialRequest, alpn: AlpnName): TlsTarget {
   return {
     addresses: target.addresses,
     nodeId: target.expectedNodeId,

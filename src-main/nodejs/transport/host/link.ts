@@ -156,6 +156,7 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
         idleMs: lastByteAt === null ? null : Math.round(performance.now() - lastByteAt),
         lastSender,
         rttMs: pulse?.rttMs ?? null,
+        bytesPerS: null,
       }),
       close,
     };

@@ -7,6 +7,7 @@ import type { Grant, Member, TransportAudit } from '#shared/host/transport.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { ALPN } from '#shared/protocol/version.ts';
 import { keepAliveMs, peerKey } from '../dial-tls.ts';
+import { endWith } from '../frames.ts';
 import { tls, tlsSettings } from '../tls-settings.ts';
 import { remoteAddressOf } from './remote-address.ts';
 import { createConnectionGate, gateLimits, type GateLimits, type GatePass } from './connection-gate.ts';
@@ -37,9 +38,10 @@ const handshakeMs = 10_000;
  * 1. too many strangers (in all, or from this address): closed at TCP;
  * 2. no common ALPN name, or no TLS 1.3: the handshake fails;
  * 3. no certificate: closed;
- * 4. `covey-join`: any key may ask;
- * 5. a key that is no member's: closed. Up to here not one application byte was sent;
- * 6. the rest goes to the server of its protocol, which refuses by name what a member may not do.
+ * 4. `covey-hello`: our key was shown in the handshake, that is all: ended;
+ * 5. `covey-join`: any key may ask;
+ * 6. a key that is no member's: closed. Up to here not one application byte was sent;
+ * 7. the rest goes to the server of its protocol, which refuses by name what a member may not do.
  */
 export async function createListener(options: ListenerOptions): Promise<Listener> {
   const gate = createConnectionGate(options.limits ?? gateLimits, () => performance.now());
@@ -48,6 +50,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     ...(options.onJoin ? [ALPN.join] : []),
     ALPN.tunnel,
     ALPN.http,
+    ALPN.hello,
   ];
   const connections = new Set<Socket>();
   const passes = new Map<string, GatePass>();
@@ -71,7 +74,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
       if (!pass) {
         raw.destroy();
         options.audit({
-          kind: 'protocol_error',
+          kind: 'flood',
           remoteAddress,
           peerId: null,
           detail: 'too many connections without a member key, closed at once',
@@ -114,6 +117,10 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     };
     if (!peerId) return drop('peer_unknown', 'showed no certificate');
     if (!socket.alpnProtocol) return drop('peer_unknown', 'named no protocol');
+    if (socket.alpnProtocol === ALPN.hello) {
+      if (options.member(peerId)) passes.get(connectionKey(socket))?.authenticated();
+      return endWith(socket);
+    }
     if (socket.alpnProtocol === ALPN.join) return options.onJoin?.(socket, peerId);
     const member = options.member(peerId);
     if (!member)

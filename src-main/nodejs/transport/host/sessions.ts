@@ -23,9 +23,12 @@ const upgradeMs = 10_000;
 /** Importing `node:http` by name would load its web API too, which the transport process has no use for. */
 const http = process.getBuiltinModule('node:http');
 
-export function createSessions(members: MemberTable, emit: (event: TransportEvent) => void): Sessions {
+export function createSessions(
+  members: MemberTable,
+  emit: (event: TransportEvent) => void,
+  nextSession: () => number,
+): Sessions {
   const open = new Map<number, SessionSocket>();
-  let lastSession = 0;
 
   const register = (
     webSocket: WebSocket,
@@ -34,8 +37,7 @@ export function createSessions(members: MemberTable, emit: (event: TransportEven
     operation: number | null,
     onClosed: () => void,
   ): SessionSocket => {
-    lastSession += 1;
-    const session = lastSession;
+    const session = nextSession();
     const entry = createSessionSocket(webSocket, session, emit, () => {
       open.delete(session);
       onClosed();

@@ -88,6 +88,10 @@ async function serve(
       await join(socket, { path: options.gatewaySocket }, null);
       return;
     }
+    case 'reverse':
+    case 'relay':
+    case 'probe':
+      throw new CoveyError('dial_refused', 'Nobody here has asked for this connection.');
   }
 }
 
