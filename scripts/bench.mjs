@@ -33,4 +33,5 @@ await runScript(async () => {
   const result = await run({ log: say });
   if (!json) console.log(formatResult(result));
   console.log(JSON.stringify(result));
+  if (result.failure !== undefined) throw new ScriptError(result.failure);
 });

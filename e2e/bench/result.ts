@@ -18,6 +18,8 @@ export interface BenchResult {
   /** What must be reached, by the name of the figure (`ratio` or one of `more`). */
   readonly targets?: Readonly<Record<string, { readonly atLeast?: number; readonly atMost?: number }>>;
   readonly machine: Machine;
+  /** Something went wrong that no figure makes good: said after the result, and the exit code is 1. */
+  readonly failure?: string;
 }
 
 export interface BenchRun {
