@@ -11,7 +11,11 @@ export interface Principal {
   readonly access: Access;
   /** Of the key or session, for lists and logs; null where there is none. */
   readonly id: string | null;
+  /** Aborts when the key or session ends: what is open for it has to end too. */
+  readonly revoked: AbortSignal | null;
 }
+
+export const anonymous: Principal = { kind: 'anonymous', access: 'public', id: null, revoked: null };
 
 /** One request and what a handler may know about it. */
 export interface HttpCall {

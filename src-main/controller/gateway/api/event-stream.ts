@@ -16,7 +16,7 @@ const followHeaders = z.object({ 'last-event-id': z.coerce.number().int().nonneg
 /** `GET /api/events`: server-sent events; `Last-Event-ID` brings back those since then that are still kept. */
 export function createEventStream(service: ControllerService): (call: HttpCall) => void {
   let subscribers = 0;
-  return ({ req, res, stopping }) => {
+  return ({ req, res, stopping, principal }) => {
     if (subscribers >= maxSubscribers) {
       const why = `${maxSubscribers} programs follow the events already; close one of them first.`;
       throw new CoveyError('too_many_requests', why);
@@ -32,13 +32,14 @@ export function createEventStream(service: ControllerService): (call: HttpCall) 
     limitBytes = res.writableLength + waitingBytes;
     const heartbeat = setInterval(() => res.write(': alive\n\n'), heartbeatMs);
     const end = (): void => void res.end();
-    stopping.addEventListener('abort', end);
-    if (stopping.aborted) end();
+    const ends = [stopping, principal.revoked].filter((signal) => signal !== null);
+    for (const signal of ends) signal.addEventListener('abort', end);
+    if (ends.some((signal) => signal.aborted)) end();
     res.once('close', () => {
       subscribers--;
       unsubscribe();
       clearInterval(heartbeat);
-      stopping.removeEventListener('abort', end);
+      for (const signal of ends) signal.removeEventListener('abort', end);
     });
   };
 }

@@ -1,0 +1,30 @@
+import { accessRoutes } from '#shared/api/access.ts';
+import { ApiAnswer, apiGroup } from '../../../nodejs/http/api-group.ts';
+import type { RouteGroup } from '../../../nodejs/http/router.ts';
+import type { AccessControl } from '../../access/access.ts';
+
+const { loginCode, redeem, logout, keys, createKey, revokeKey } = accessRoutes;
+
+/** Logins and API keys. @param apiAddress where the one-time link leads */
+export function accessRoutesGroup(access: AccessControl, apiAddress: () => string): RouteGroup {
+  return apiGroup(
+    { loginCode, redeem, logout, keys, createKey, revokeKey },
+    {
+      loginCode() {
+        const { code, expiresAt } = access.loginCode();
+        return { code, url: `${apiAddress()}/#code=${code}`, expiresAt };
+      },
+      redeem: ({ body, call }) => access.redeem(body.code, call),
+      logout({ call }) {
+        access.logout(call.principal);
+        return {};
+      },
+      keys: () => ({ keys: access.keys() }),
+      createKey: ({ body }) => new ApiAnswer(201, access.createKey(body.name, body.scope)),
+      revokeKey({ param }) {
+        access.revokeKey(param('id'));
+        return {};
+      },
+    },
+  );
+}
