@@ -26,6 +26,7 @@ export const pendingViewSchema = z.object({
 export type PendingView = z.infer<typeof pendingViewSchema>;
 
 export const blockedViewSchema = z.object({ nodeId: nodeIdSchema, name: z.string(), blockedAt: z.number() });
+export type BlockedView = z.infer<typeof blockedViewSchema>;
 export const inviteViewSchema = z.object({ joinString: z.string(), expiresAt: z.number() });
 export type InviteView = z.infer<typeof inviteViewSchema>;
 

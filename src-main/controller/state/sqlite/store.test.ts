@@ -85,16 +85,6 @@ describe('controller store', () => {
     expect(store.recentEvents(0, 1)).toEqual([saved[1]]);
   });
 
-  test('join secrets are marked used and forgotten a day after they expired', () => {
-    const store = createStore(openDatabase(path));
-    store.addJoinSecret('h1', 0, 10);
-    store.useJoinSecret('h1', 5, nodeId('a'));
-    expect(store.joinSecret('h1')).toEqual({ expiresAt: 10, usedAt: 5 });
-    expect(store.joinSecret('nope')).toBeNull();
-    store.addJoinSecret('h2', 11 + 86_400_000, 12 + 86_400_000);
-    expect(store.joinSecret('h1')).toBeNull();
-  });
-
   test('a file that is no database is refused by name', () => {
     writeFileSync(path, 'this is not a database, it only stands where one should be'.repeat(100));
     expect(() => openDatabase(path)).toThrowError(

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deploymentIdSchema, nodeIdSchema, type NodeId } from '#shared/lib/ids.ts';
+import { deploymentIdSchema, nodeIdSchema } from '#shared/lib/ids.ts';
 import type { ApiEvent } from '#shared/api/schema.ts';
 import { absentNode, emptyState, type ControllerState } from '../state.ts';
 import type { Connection } from './database.ts';
@@ -7,21 +7,12 @@ import { deploymentFromRow, deploymentToRow, nodeFromRow, nodeToRow, removedFrom
 
 export type NewEvent = Omit<ApiEvent, 'id' | 'stages'>;
 
-/** What a join secret's row says. */
-export interface JoinSecretRow {
-  readonly expiresAt: number;
-  readonly usedAt: number | null;
-}
-
-/** The only SQL of the controller. All writes of one loop turn go into one transaction. */
+/** The controller's state on disk. All writes of one loop turn go into one transaction. */
 export interface ControllerStore {
   load(startedAt: number): ControllerState;
   /** Writes the durable difference and appends the events; returns them with their ids. */
   save(before: ControllerState, after: ControllerState, events: readonly NewEvent[]): ApiEvent[];
   recentEvents(afterId: number, limit: number): ApiEvent[];
-  addJoinSecret(hash: string, createdAt: number, expiresAt: number): void;
-  joinSecret(hash: string): JoinSecretRow | null;
-  useJoinSecret(hash: string, at: number, nodeId: NodeId): void;
   close(): void;
 }
 
@@ -83,12 +74,6 @@ export function createStore(connection: Connection): ControllerStore {
   const readEvents = connection.prepare(
     'SELECT * FROM (SELECT * FROM events WHERE id > ? ORDER BY id DESC LIMIT ?) ORDER BY id',
   );
-  const addSecret = connection.prepare(
-    'INSERT INTO join_secrets (hash, created_at, expires_at) VALUES (?, ?, ?)',
-  );
-  const dropSecrets = connection.prepare('DELETE FROM join_secrets WHERE expires_at < ?');
-  const getSecret = connection.prepare('SELECT expires_at, used_at FROM join_secrets WHERE hash = ?');
-  const markSecret = connection.prepare('UPDATE join_secrets SET used_at = ?, used_by = ? WHERE hash = ?');
 
   const writeDifference = (before: ControllerState, after: ControllerState): void => {
     for (const [id, node] of after.nodes) {
@@ -158,21 +143,6 @@ export function createStore(connection: Connection): ControllerStore {
           ...(row.deployment_id === null ? {} : { deploymentId: row.deployment_id }),
         };
       });
-    },
-    addJoinSecret(hash, createdAt, expiresAt) {
-      // Used and expired ones are kept a day, so that a late try hears why it is refused.
-      dropSecrets.run(createdAt - 86_400_000);
-      addSecret.run(hash, createdAt, expiresAt);
-    },
-    joinSecret(hash) {
-      const row = z
-        .object({ expires_at: z.number(), used_at: z.number().nullable() })
-        .optional()
-        .parse(getSecret.get(hash));
-      return row ? { expiresAt: row.expires_at, usedAt: row.used_at } : null;
-    },
-    useJoinSecret(hash, at, nodeId) {
-      markSecret.run(at, nodeId, hash);
     },
     close() {
       connection.close();
