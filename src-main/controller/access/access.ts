@@ -147,7 +147,8 @@ export function createAccess(options: AccessOptions): AccessControl {
     if (needs === 'public') return anonymous;
     const token = bearerToken(authorization);
     // Programs that speak to OpenAI always send some key: where none is needed, any will do.
-    if (needs === 'inference' && via !== 'lan' && !settings().api.requireKey) {
+    const wantsKey = via === 'lan' || asked.requireKey || settings().api.requireKey;
+    if (needs === 'inference' && !wantsKey) {
       const known = token === null ? null : find(token, asked);
       return known ?? (via === 'member' ? member : onLoopback);
     }

@@ -40,6 +40,8 @@ export interface AccessAttempt {
   readonly via: CallerVia;
   /** The header as it came. */
   readonly authorization: string | undefined;
+  /** The member that passes the request on asks that it be made with a key. */
+  readonly requireKey: boolean;
   readonly remoteAddress: string;
 }
 

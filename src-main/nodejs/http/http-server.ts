@@ -9,6 +9,7 @@ import { limitPerAddress, plainAddress } from './connection-limit.ts';
 import { checkCaller, loopbackNames } from './guard.ts';
 import type { Authenticate, CallerVia } from './http-call.ts';
 import { listenEverywhere, listenLocalSocket, listenLoopback } from './listen.ts';
+import { requireKeyHeader } from './member-headers.ts';
 import { checkRequest, requireJson } from './request-check.ts';
 import { errorHeaders, openAiShape, respondError } from './respond.ts';
 import { createRouter, type RouteGroup } from './router.ts';
@@ -114,7 +115,13 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     const { route, params } = router.match(req.method ?? '', path);
     const remoteAddress = via === 'member' ? '' : plainAddress(req.socket.remoteAddress);
     const { authorization } = req.headers;
-    const principal = authenticate({ needs: route.access, via, authorization, remoteAddress });
+    const principal = authenticate({
+      needs: route.access,
+      via,
+      authorization,
+      requireKey: via === 'member' && req.headers[requireKeyHeader] !== undefined,
+      remoteAddress,
+    });
     requireJson(req);
     await route.handle({
       req,

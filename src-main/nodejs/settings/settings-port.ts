@@ -8,7 +8,7 @@ export interface LanPort {
   readonly addresses: readonly string[];
   readonly certificate: SettingsView['lanCertificate'];
   readonly problems: readonly string[];
-  /** @throws CoveyError `lan_needs_key`, or why the certificate that they name cannot be used */
+  /** @throws CoveyError `lan_needs_key` */
   allow(next: Settings): void;
   /** Resolves when the settings of now are in effect, or `problems` say why not. */
   settled(): Promise<void>;
