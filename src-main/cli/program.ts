@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { addDeploymentCommands } from './commands/deployments.ts';
+import { addDiscoverCommand } from './commands/discover.ts';
 import { addLoadCommands } from './commands/load.ts';
 import { addModelCommands } from './commands/models.ts';
 import { addInviteCommand, addNodeActionCommands } from './commands/node-actions.ts';
@@ -22,6 +23,7 @@ const parts: readonly AddCommands[] = [
   addNodeCommands,
   addLoadCommands,
   addDeploymentCommands,
+  addDiscoverCommand,
   addInviteCommand,
   addNodeActionCommands,
   addModelCommands,
