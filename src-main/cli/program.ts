@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import { addDeploymentCommands } from './commands/deployments.ts';
 import { addDiscoverCommand } from './commands/discover.ts';
+import { addDoctorCommand } from './commands/doctor.ts';
+import { addLinksCommand } from './commands/links.ts';
 import { addLoadCommands } from './commands/load.ts';
 import { addModelCommands } from './commands/models.ts';
 import { addInviteCommand, addNodeActionCommands } from './commands/node-actions.ts';
@@ -28,6 +30,8 @@ const parts: readonly AddCommands[] = [
   addNodeActionCommands,
   addModelCommands,
   addWatchingCommands,
+  addDoctorCommand,
+  addLinksCommand,
 ];
 
 /** The `covey` command line. Both `covey nodes` and `covey nodes list` work, and `workers` is the same word. */

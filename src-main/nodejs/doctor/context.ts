@@ -9,6 +9,8 @@ export interface DoctorContext {
   /** Of the program. */
   readonly version: string;
   readonly settings: Settings;
+  /** `config.json` does not read, and `settings` are the defaults. A node does not start so. */
+  readonly settingsProblem: ErrorBody | null;
   /** The engine directory in use, or why there is none. */
   readonly engine: { readonly buildId: string } | { readonly buildId: null; readonly reason: string };
   /** null: no node runs, these are the checks of the command line alone. */

@@ -4,7 +4,7 @@ import type { DoctorContext } from './context.ts';
 import { checkClock } from './checks/clock.ts';
 import { checkDataDirectory } from './checks/data-directory.ts';
 import { checkDisk } from './checks/disk.ts';
-import { checkEngine, checkProgram } from './checks/program.ts';
+import { checkEngine, checkProgram, checkSettings } from './checks/program.ts';
 import { checkFirewall } from './checks/firewall.ts';
 import { checkGraphics } from './checks/graphics.ts';
 import { checkIdentity } from './checks/identity.ts';
@@ -16,7 +16,7 @@ import { checkController, checkInbound } from './checks/reach.ts';
 import { checkSleep } from './checks/sleep.ts';
 import { createDoctorSystem, withinMs, type DoctorSystem } from './system.ts';
 
-/** One question about this machine. Those that find several things at once give a finding for each title. */
+/** One question about this machine. */
 interface CheckDefinition {
   readonly id: string;
   readonly title: string;
@@ -26,6 +26,7 @@ interface CheckDefinition {
 const definitions: readonly CheckDefinition[] = [
   { id: 'program', title: 'Program', run: checkProgram },
   { id: 'engine', title: 'Engine', run: checkEngine },
+  { id: 'settings', title: 'Settings', run: checkSettings },
   { id: 'clock', title: 'Clock', run: checkClock },
   { id: 'interfaces', title: 'Interfaces', run: checkInterfaces },
   { id: 'multicast', title: 'Multicast', run: checkMulticast },

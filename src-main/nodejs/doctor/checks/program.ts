@@ -28,3 +28,12 @@ export function checkEngine({ engine, node }: DoctorContext): Finding {
     action: 'Run "npm run build:engine" in a checkout, or install Covey again',
   };
 }
+
+export function checkSettings({ settingsProblem }: DoctorContext): Finding {
+  if (settingsProblem === null) return { status: 'ok', summary: 'The settings in config.json read well' };
+  return {
+    status: 'fail',
+    summary: `No node starts with these settings: ${clause(settingsProblem.message)}`,
+    action: 'Correct that line of config.json in the data directory, or move the file away',
+  };
+}
