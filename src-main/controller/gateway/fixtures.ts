@@ -5,6 +5,7 @@ import { CoveyError } from '#shared/errors.ts';
 import { startHttpServer, type HttpServer } from '../../nodejs/http/http-server.ts';
 import {
   chunk,
+  everybody,
   recordingLogger,
   startUpstream,
   type RecordedLog,
@@ -78,6 +79,7 @@ export async function startOpenAi(
   const server = await startHttpServer({
     listen: { loopback: { host: '127.0.0.1', port: 0 } },
     groups: [openAiRoutes({ routes, dialUpstream, logger, lostGraceMs: 100 })],
+    authenticate: everybody,
     logger,
   });
   return { ...server, logger, url: `http://127.0.0.1:${server.port}/v1` };

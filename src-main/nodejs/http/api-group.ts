@@ -79,7 +79,8 @@ async function answer(
   const reads = route.method === 'POST' || route.method === 'PATCH';
   const body = reads ? await readJson(req, res, bodyLimitBytes, route.body ?? noBody) : {};
   const { signal, release } = whileConnected(res, call.closing);
-  const param = (name: string): string => check(pathParameter, call.params[name], `The path's ${name}`);
+  const param = (name: string): string =>
+    check(z.object({ [name]: pathParameter }), call.params, 'The path')[name] ?? '';
   try {
     const result = await handler({ body: body as Record<never, never>, param, call, signal });
     if (result === answered) return;

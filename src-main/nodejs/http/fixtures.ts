@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import type { Logger } from '#shared/lib/logger.ts';
+import type { Authenticate } from './http-call.ts';
+
+/** Lets everybody do everything, for tests that are not about who may. */
+export const everybody: Authenticate = () => ({ kind: 'local', access: 'admin', id: null, revoked: null });
 
 /** A peer that speaks bytes, for tests: scripted upstreams and clients that no HTTP library would be. */
 export interface ScriptedUpstream {

@@ -7,7 +7,15 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { CoveyError } from '#shared/errors.ts';
 import { readBody, readJson } from './body.ts';
-import { getText, parseAnswer, postText, rawClient, rawExchange, recordingLogger } from './fixtures.ts';
+import {
+  everybody,
+  getText,
+  parseAnswer,
+  postText,
+  rawClient,
+  rawExchange,
+  recordingLogger,
+} from './fixtures.ts';
 import type { HttpCall } from './http-call.ts';
 import { startHttpServer, type HttpServer } from './http-server.ts';
 import { openAiShape, respondJson } from './respond.ts';
@@ -26,10 +34,16 @@ function groups(extra: RouteGroup['routes'] = []): RouteGroup[] {
       prefix: '/v1',
       errorShape: openAiShape,
       routes: [
-        { method: 'GET', path: '/v1/things', handle: ({ res }) => respondJson(res, 200, { things: [] }) },
+        {
+          method: 'GET',
+          path: '/v1/things',
+          access: 'public',
+          handle: ({ res }) => respondJson(res, 200, { things: [] }),
+        },
         {
           method: 'POST',
           path: '/v1/size',
+          access: 'public',
           async handle({ req, res }) {
             const pieces = await readBody(req, res, { limitBytes: 1_000_000 });
             respondJson(res, 200, { bytes: pieces.reduce((sum, piece) => sum + piece.length, 0) });
@@ -44,6 +58,7 @@ function groups(extra: RouteGroup['routes'] = []): RouteGroup[] {
         {
           method: 'POST',
           path: '/api/echo',
+          access: 'public',
           async handle({ req, res }) {
             respondJson(res, 200, await readJson(req, res, 1_000, echoSchema));
           },
@@ -51,13 +66,20 @@ function groups(extra: RouteGroup['routes'] = []): RouteGroup[] {
         {
           method: 'GET',
           path: '/api/nodes/:node/logs',
-          handle: ({ res, params, query, caller }) =>
-            respondJson(res, 200, { params, query: Object.fromEntries(query), caller }),
+          access: 'public',
+          handle: ({ res, params, query, via }) =>
+            respondJson(res, 200, { params, query: Object.fromEntries(query), via }),
         },
-        { method: 'DELETE', path: '/api/nodes/:node/logs', handle: ({ res }) => respondJson(res, 200, {}) },
+        {
+          method: 'DELETE',
+          path: '/api/nodes/:node/logs',
+          access: 'public',
+          handle: ({ res }) => respondJson(res, 200, {}),
+        },
         {
           method: 'GET',
           path: '/api/broken',
+          access: 'public',
           handle() {
             throw new TypeError('secret of the inside');
           },
@@ -65,6 +87,7 @@ function groups(extra: RouteGroup['routes'] = []): RouteGroup[] {
         {
           method: 'GET',
           path: '/api/files/*path',
+          access: 'public',
           handle: ({ res, params }) => respondJson(res, 200, params),
         },
         ...extra,
@@ -78,6 +101,7 @@ async function start(extra: RouteGroup['routes'] = []): Promise<HttpServer & { l
   const server = await startHttpServer({
     listen: { loopback: { host: '127.0.0.1', port: 0 } },
     groups: groups(extra),
+    authenticate: everybody,
     logger,
   });
   closers.push(() => server.close());
@@ -174,7 +198,7 @@ describe('routes', () => {
     expect(await response.json()).toEqual({
       params: { node: 'a/b c' },
       query: { limit: '5', x: 'ä' },
-      caller: 'local',
+      via: 'loopback',
     });
     const rest = await fetch(`http://127.0.0.1:${port}/api/files/a/b%2Fc`);
     expect(await rest.json()).toEqual({ path: 'a/b/c' });
@@ -190,7 +214,8 @@ describe('routes', () => {
     ['POST', '/v1/things', 405, 'method_not_allowed', 'openai'],
     ['OPTIONS', '/v1/things', 405, 'method_not_allowed', 'openai'],
     ['PUT', '/api/nodes/x/logs', 405, 'method_not_allowed', 'covey'],
-    ['GET', 'http://evil.example/v1/things', 404, 'route_not_found', 'covey'],
+    ['GET', 'http://evil.example/v1/things', 400, 'invalid_request', 'covey'],
+    ['OPTIONS', '*', 400, 'invalid_request', 'covey'],
   ])('answers %s %s by %i %s in the shape of %s', async (method, path, status, code, shape) => {
     const { port } = await start();
     const text = `${method} ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`;
@@ -346,6 +371,7 @@ describe('closing', () => {
       {
         method: 'GET',
         path: '/api/slow',
+        access: 'public',
         async handle({ res }) {
           await new Promise<void>((resolve) => (finish = resolve));
           respondJson(res, 200, { slow: true });
@@ -354,6 +380,7 @@ describe('closing', () => {
       {
         method: 'GET',
         path: '/api/stream',
+        access: 'public',
         handle({ res, stopping }: HttpCall) {
           res.writeHead(200, { 'content-type': 'text/event-stream' });
           res.write(': hello\n\n');
@@ -384,6 +411,7 @@ describe('closing', () => {
       {
         method: 'GET',
         path: '/api/endless',
+        access: 'public',
         handle: ({ closing }) =>
           new Promise((_resolve, reject) => {
             closing.addEventListener('abort', () => reject(CoveyError.from(closing.reason)));
@@ -408,6 +436,7 @@ describe('ports', () => {
     const attempt = startHttpServer({
       listen: { loopback: { host: '127.0.0.1', port } },
       groups: groups(),
+      authenticate: everybody,
       logger: recordingLogger(),
     });
     const owner = process.platform === 'linux' ? `pid ${process.pid}` : 'another program';
@@ -422,6 +451,7 @@ describe('ports', () => {
       const attempt = startHttpServer({
         listen: { loopback: { host, port: 0 } },
         groups: groups(),
+        authenticate: everybody,
         logger: recordingLogger(),
       });
       await expect(attempt).rejects.toMatchObject({ code: 'config_invalid', details: { field: 'api' } });
@@ -436,14 +466,19 @@ describe('ports', () => {
       const path = join(directory, 'gateway.sock');
       // What a process that was killed leaves behind.
       await writeFile(path, '');
-      const options = { listen: { socketPath: path }, groups: groups(), logger: recordingLogger() };
+      const options = {
+        listen: { socketPath: path },
+        groups: groups(),
+        authenticate: everybody,
+        logger: recordingLogger(),
+      };
       const server = await startHttpServer(options);
       expect((await stat(path)).mode & 0o777).toBe(0o600);
       const answer = await rawExchange(
         path,
         'GET /api/nodes/x/logs HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n',
       );
-      expect(answer).toContain('"caller":"member"');
+      expect(answer).toContain('"via":"member"');
       await expect(startHttpServer(options)).rejects.toMatchObject({ code: 'port_in_use' });
       await server.close();
       await expect(stat(path)).rejects.toThrow('ENOENT');

@@ -1,10 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { apiRoutes, type ApiEvent, type ApiRoute } from '#shared/api/schema.ts';
+import { coreRoutes, type ApiEvent } from '#shared/api/schema.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { startHttpServer, type HttpServer } from '../../../nodejs/http/http-server.ts';
-import { getText, rawClient, rawExchange, recordingLogger, within } from '../../../nodejs/http/fixtures.ts';
+import {
+  everybody,
+  getText,
+  rawClient,
+  rawExchange,
+  recordingLogger,
+  within,
+} from '../../../nodejs/http/fixtures.ts';
 import type { ControllerService } from '../ports.ts';
-import { controllerApiRoutes } from './api-routes.ts';
+import { coreRoutesGroup } from './api-routes.ts';
 
 interface Call {
   readonly method: string;
@@ -53,7 +60,8 @@ beforeEach(async () => {
   failure = null;
   server = await startHttpServer({
     listen: { loopback: { host: '127.0.0.1', port: 0 } },
-    groups: [controllerApiRoutes(scriptedService())],
+    groups: [coreRoutesGroup(scriptedService())],
+    authenticate: everybody,
     logger: recordingLogger(),
   });
 });
@@ -74,7 +82,7 @@ async function send(
 }
 
 /** Route, path, body; then the call it becomes, the status and the answer. */
-const table: [ApiRoute, string, unknown, Call, number, unknown][] = [
+const table: [keyof typeof coreRoutes, string, unknown, Call, number, unknown][] = [
   ['status', '/api/status', undefined, { method: 'status', args: [] }, 200, { did: 'status' }],
   ['nodes', '/api/nodes', undefined, { method: 'nodes', args: [] }, 200, { nodes: [{ did: 'nodes' }] }],
   ['node', '/api/nodes/my%20attic', undefined, { method: 'node', args: ['my attic'] }, 200, { did: 'node' }],
@@ -103,7 +111,6 @@ const table: [ApiRoute, string, unknown, Call, number, unknown][] = [
     { did: 'resume' },
   ],
   ['removeNode', '/api/nodes/attic', undefined, { method: 'removeNode', args: ['attic'] }, 200, {}],
-  ['invite', '/api/invites', {}, { method: 'invite', args: [] }, 200, { did: 'invite' }],
   ['models', '/api/models', undefined, { method: 'models', args: [] }, 200, { models: [{ did: 'models' }] }],
   [
     'importModel',
@@ -198,13 +205,15 @@ const table: [ApiRoute, string, unknown, Call, number, unknown][] = [
 
 describe('routes', () => {
   it.each(table)('%s: %s %j', async (name, path, body, call, status, json) => {
-    expect(await send(apiRoutes[name].method, path, body)).toEqual({ status, json });
+    expect(await send(coreRoutes[name].method, path, body)).toEqual({ status, json });
     expect(calls).toEqual([call]);
   });
 
   it('covers the contract', () => {
     const covered = new Set(table.map(([name]) => name));
-    expect((Object.keys(apiRoutes) as ApiRoute[]).filter((name) => !covered.has(name))).toEqual(['events']);
+    expect(
+      (Object.keys(coreRoutes) as (keyof typeof coreRoutes)[]).filter((name) => !covered.has(name)),
+    ).toEqual(['events']);
   });
 
   it.each([
@@ -216,7 +225,7 @@ describe('routes', () => {
     ['POST', '/api/deployments', { model: 'm', parallel: 1.5 }, 'parallel'],
     ['POST', '/api/nodes/a/drain', { deadlineMs: -1 }, 'deadlineMs'],
     ['POST', '/api/models/import', { node: 'a' }, 'path'],
-    ['POST', '/api/invites', { expires: 5 }, 'expires'],
+    ['POST', '/api/nodes/a/resume', { expires: 5 }, 'expires'],
     ['GET', `/api/nodes/${'n'.repeat(300)}`, undefined, 'node'],
     ['GET', '/api/logs?limit=many', undefined, 'limit'],
     ['GET', '/api/logs?limit=0', undefined, 'limit'],
