@@ -1,7 +1,8 @@
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { clusterSecretSchema } from '#shared/domain/cluster-secret.ts';
 import { CoveyError } from '#shared/errors.ts';
+import { writePrivateFile } from './private-file.ts';
 
 /** Beside the identity, and as secret: who reads it can join the covey. */
 const fileName = 'cluster-secret';
@@ -28,7 +29,5 @@ export async function readClusterSecret(dataDirectory: string): Promise<string |
 export async function writeClusterSecret(dataDirectory: string, secret: string | null): Promise<void> {
   const path = join(dataDirectory, fileName);
   if (secret === null) return rm(path, { force: true });
-  const temporary = `${path}.${process.pid}.tmp`;
-  await writeFile(temporary, `${secret}\n`, { mode: 0o600, flush: true });
-  await rename(temporary, path);
+  await writePrivateFile(path, `${secret}\n`);
 }

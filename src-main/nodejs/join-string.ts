@@ -18,7 +18,7 @@ export function decodeJoinString(text: string): Result<JoinStringContent, CoveyE
         'join_string_invalid',
         `The join string ${why}. Copy the whole line that "covey invite" printed.`,
         {
-          field: 'join',
+          field: 'joinString',
         },
       ),
     );

@@ -21,7 +21,7 @@ export interface AttemptLimits {
   waitMs(address: string, now: number): number;
   failed(address: string, now: number): void;
   /** Takes one challenge; when there is none left, how long to wait instead. */
-  takeChallenge(now: number): { readonly waitMs: number; giveBack(): void };
+  takeChallenge(now: number): { readonly waitMs: number; readonly giveBack: () => void };
 }
 
 export function createAttemptLimits(): AttemptLimits {
