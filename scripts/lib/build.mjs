@@ -14,7 +14,14 @@ export const entries = {
 };
 
 /** Native or CommonJS packages, and those that look up their own files: loaded from node_modules. */
-const external = ['better-sqlite3', 'bonjour-service', 'ws', 'systeminformation', '@peculiar/x509', 'node-llama-cpp'];
+const external = [
+  'better-sqlite3',
+  'bonjour-service',
+  'ws',
+  'systeminformation',
+  '@peculiar/x509',
+  'node-llama-cpp',
+];
 
 /** zod brings its messages in fifty languages, half of its size; ours are English. */
 const englishOnly = {
