@@ -24,7 +24,7 @@ type BodyOf<R extends ApiTableRoute> = R extends { readonly body: infer S extend
 export interface ApiInput<R extends ApiTableRoute = ApiTableRoute> {
   readonly body: BodyOf<R>;
   /** A path parameter, 1 to 256 characters. */
-  param(name: string): string;
+  readonly param: (name: string) => string;
   readonly call: HttpCall;
   /** Aborts when the client leaves or the server closes. */
   readonly signal: AbortSignal;
