@@ -1,0 +1,14 @@
+import type { FuzzPlan } from './target.ts';
+
+const megabytes = 1_000_000;
+
+/** Everything that is fuzzed. Shares of a full run: fast ones get more, each of them enough. */
+export const plans: readonly FuzzPlan[] = [
+  { name: 'session-controller', share: 0.2, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'session-worker', share: 0.14, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'frames', share: 0.2, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'mdns', share: 0.18, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'join-string', share: 0.06, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'config', share: 0.03, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'stored-files', share: 0.03, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+];
