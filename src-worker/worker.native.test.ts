@@ -19,7 +19,7 @@ import { testEngine } from './engines/test-engine.ts';
 import { loopbackRequest } from './engines/llama/loopback-http.ts';
 import { identifyProcess } from './journal/process-identity.ts';
 import { generatePredictableModel, predictText } from './models/predictable.ts';
-import { collectingLogger, handlers, unconcerned } from './runtime/fixtures.ts';
+import { collectingLogger, fixedWays, handlers, unconcerned } from './runtime/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -125,7 +125,7 @@ beforeEach(async () => {
       controller: {
         kind: 'remote',
         nodeId: own.nodeId,
-        addresses: [controller.clusterAddress ?? { host: '127.0.0.1', port: 1 }],
+        ways: fixedWays(controller.clusterAddress ?? { host: '127.0.0.1', port: 1 }),
       },
       handlers: handlers(),
       ...unconcerned,

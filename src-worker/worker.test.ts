@@ -8,7 +8,7 @@ import { createSessionPair } from '../src-main/nodejs/transport/memory-session.t
 import type { Grant, Link, Member, PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { llama, nodeId, rpc } from './agent/fixtures.ts';
 import { playedProcessHost, type PlayedHost } from './engines/fixtures.ts';
-import { collectingLogger, handlers, unconcerned } from './runtime/fixtures.ts';
+import { collectingLogger, fixedWays, handlers, unconcerned } from './runtime/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
 
 const controllerId = nodeId('c');
@@ -133,7 +133,7 @@ async function start(engine: 'present' | 'missing' = 'present'): Promise<Worker>
         : { directory: null, reason: 'the engine was not built' },
     processHost: stage.played.processHost,
     transport: stage.transport,
-    controller: { kind: 'remote', nodeId: controllerId, addresses: [{ host: '127.0.0.1', port: 1 }] },
+    controller: { kind: 'remote', nodeId: controllerId, ways: fixedWays({ host: '127.0.0.1', port: 1 }) },
     handlers: handlers({ 'model.list': async () => ({ models: [] }) }),
     ...unconcerned,
     logger: stage.log.logger,

@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { timings } from '#shared/config.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
-import type { Address } from '#shared/domain/node.ts';
+import type { Hardware } from '#shared/domain/node.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { BootId, NodeId } from '#shared/lib/ids.ts';
@@ -12,7 +11,9 @@ import type { ProcessHost } from '../src-main/nodejs/process-host/process-host.t
 import type { PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { sweepEngines } from './journal/sweep.ts';
 import { createMachineProbe } from './probe/machine-probe.ts';
+import { watchOwnAddresses } from './runtime/address-watch.ts';
 import { createAgentRuntime } from './runtime/agent-runtime.ts';
+import type { ControllerWays } from './runtime/controller-addresses.ts';
 import { createLogForwarder } from './runtime/log-forwarder.ts';
 import { createRequestServer, type RequestHandlers, type RequestServer } from './runtime/requests.ts';
 import { createSessionClient, type SessionFrame } from './runtime/session-client.ts';
@@ -25,6 +26,8 @@ export interface WorkerOptions {
   readonly name: string;
   /** Of the program, for people. */
   readonly version: string;
+  /** Of this run of the program: another one has lost what this one ran. */
+  readonly bootId: BootId;
   readonly engine: WorkerEngine;
   readonly processHost: ProcessHost;
   /** Owned by the caller, who closes it after the worker. */
@@ -32,7 +35,6 @@ export interface WorkerOptions {
   readonly controller: ControllerLink;
   readonly handlers: RequestHandlers;
   /** What the controller says to this node as a whole. */
-  readonly onControllerAddresses: (addresses: readonly Address[]) => void;
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
   /** See `helloFrame.machine`. */
@@ -46,7 +48,7 @@ export interface WorkerOptions {
  * then the only keys that our own port knows. `local`: it lives in this process and manages the port itself.
  */
 export type ControllerLink =
-  | { readonly kind: 'remote'; readonly nodeId: NodeId; readonly addresses: readonly Address[] }
+  | { readonly kind: 'remote'; readonly nodeId: NodeId; readonly ways: ControllerWays }
   | { readonly kind: 'local'; readonly nodeId: NodeId; readonly connect: () => PeerSession };
 
 export interface WorkerStatus {
@@ -54,6 +56,10 @@ export interface WorkerStatus {
   readonly controllerName: string | null;
   /** Why there is no session. */
   readonly trouble: ErrorBody | null;
+  /** As this machine was last looked at. */
+  readonly hardware: Hardware | null;
+  /** How far this machine's clock is ahead of the controller's at the last welcome; negative: behind. */
+  readonly clockAheadMs: number | null;
   /** Without the rights to reach them. */
   readonly engines: readonly Omit<EngineObservation, 'endpoint'>[];
 }
@@ -80,7 +86,6 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const { logger } = forwarder;
   await sweepEngines(journalDirectory, logger);
 
-  const bootId = randomBytes(16).toString('hex') as BootId;
   const probe = createMachineProbe({
     dataDirectory: options.dataDirectory,
     engine: options.engine,
@@ -96,6 +101,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   setMembers([]);
 
   let requests: RequestServer | null = null;
+  let clockAheadMs: number | null = null;
   const report = throttled(() => {
     session.send({ type: 'observed', generation: agent.generation, engines: agent.observed() });
   }, reportEveryMs);
@@ -132,7 +138,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         requests?.cancel(frame.id);
         return;
       case 'controller-addresses':
-        options.onControllerAddresses(frame.addresses);
+        if (controller.kind === 'remote') controller.ways.announced(frame.addresses);
         return;
       case 'cluster-secret':
         options.onClusterSecret(frame.secret);
@@ -157,7 +163,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       controller.kind === 'local'
         ? controller.connect()
         : transport.dialSession({
-            addresses: controller.addresses,
+            addresses: controller.ways.addresses(),
             expectedNodeId: controller.nodeId,
             timeoutMs: timings.connectMs,
             signal,
@@ -168,7 +174,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       return {
         type: 'hello',
         protocol: PROTOCOL_VERSION,
-        bootId,
+        bootId: options.bootId,
         name: options.name,
         version: options.version,
         at: clock.now(),
@@ -182,12 +188,10 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         engines: agent.observed(),
       };
     },
-    heartbeat: () => {
-      const moved = probe.moved();
-      if (moved) session.send({ type: 'hardware', ...moved });
-      return { telemetry: probe.sample(), problems: probe.problems() };
-    },
-    onWelcome: (welcome) => {
+    heartbeat: () => ({ telemetry: probe.sample(), problems: probe.problems() }),
+    onWelcome: (welcome, { dialledAddress }) => {
+      clockAheadMs = clock.now() - welcome.at;
+      if (controller.kind === 'remote') controller.ways.connected(dialledAddress);
       requests = createRequestServer(options.handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
       // What changed after the hello was made is in no frame yet.
@@ -212,7 +216,15 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
 
   if (controller.kind === 'remote') {
     transport.onDialRequest((request) => void session.send({ type: 'dial-request', ...request }));
+    controller.ways.onChange(({ fresh }) => {
+      if (fresh) session.nudge();
+    });
   }
+  const stopWatching = watchOwnAddresses((lost) => {
+    session.moved(lost);
+    const moved = probe.moved();
+    if (moved) session.send({ type: 'hardware', ...moved });
+  });
   const logTimer = setInterval(() => {
     if (!session.welcome) return;
     const frame = forwarder.take();
@@ -223,6 +235,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const close = async (): Promise<void> => {
     logger.info('the worker ends');
     clearInterval(logTimer);
+    stopWatching();
     await Promise.all([session.close('the worker was stopped'), agent.close()]);
     report.cancel();
   };
@@ -231,6 +244,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       connected: session.welcome !== null,
       controllerName: session.welcome?.controllerName ?? null,
       trouble: session.trouble,
+      hardware: probe.hardware(),
+      clockAheadMs,
       engines: agent.observed().map(({ endpoint: _endpoint, ...engine }) => engine),
     }),
     close: () => (closing ??= close()),

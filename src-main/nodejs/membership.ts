@@ -1,15 +1,22 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { nodeIdSchema } from '#shared/lib/ids.ts';
 import { addressSchema } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
+import { writePrivateFile } from './private-file.ts';
 
-/** The controller that a worker belongs to: its key, and where it was last reached. No secret. */
+export const maxMembershipAddresses = 16;
+const addressesSchema = z.array(addressSchema).min(1).max(maxMembershipAddresses);
+
+/** The controller that a worker belongs to: its key, and where it is reached. No secret. */
 export const membershipSchema = z.object({
   controllerId: nodeIdSchema,
   controllerName: z.string().max(256),
-  addresses: z.array(addressSchema).min(1).max(16),
+  /** Where it was reached last, then where it said that it can be reached. */
+  addresses: addressesSchema,
+  /** Where it was when this machine joined, names of hosts among them; absent: the same. */
+  joinAddresses: addressesSchema.optional(),
 });
 export type Membership = z.infer<typeof membershipSchema>;
 
@@ -38,8 +45,10 @@ export async function readMembership(dataDirectory: string): Promise<Membership 
 }
 
 export async function writeMembership(dataDirectory: string, membership: Membership): Promise<void> {
-  const path = join(dataDirectory, fileName);
-  const temporary = `${path}.${process.pid}.tmp`;
-  await writeFile(temporary, `${JSON.stringify(membership, null, 2)}\n`, { mode: 0o600, flush: true });
-  await rename(temporary, path);
+  await writePrivateFile(join(dataDirectory, fileName), `${JSON.stringify(membership, null, 2)}\n`);
+}
+
+/** This machine belongs to no covey from now on. */
+export async function forgetMembership(dataDirectory: string): Promise<void> {
+  await rm(join(dataDirectory, fileName), { force: true });
 }

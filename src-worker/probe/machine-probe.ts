@@ -15,6 +15,8 @@ export interface MachineProbe {
   readonly cores: Cores;
   /** The machine as it is now; the slow parts are asked again after a minute. */
   look(): Promise<MachineView>;
+  /** As seen by the last look; null before it. */
+  hardware(): Hardware | null;
   sample(): Telemetry;
   /** Reasons why this node must not get work. */
   problems(): string[];
@@ -23,7 +25,6 @@ export interface MachineProbe {
 }
 
 const hardwareFreshMs = 60_000;
-const addressesEveryMs = 15_000;
 
 /** Everything a worker knows of its own machine. Never throws. */
 export function createMachineProbe(options: {
@@ -41,12 +42,8 @@ export function createMachineProbe(options: {
   });
   let last: MachineView | null = null;
   let hardwareAt = -Infinity;
-  let addressesAt = -Infinity;
 
-  const addresses = (): Address[] => {
-    addressesAt = now();
-    return dialAddresses(transport.clusterAddress);
-  };
+  const addresses = (): Address[] => dialAddresses(transport.clusterAddress);
 
   return {
     cores,
@@ -61,6 +58,7 @@ export function createMachineProbe(options: {
       }
       return last;
     },
+    hardware: () => last?.hardware ?? null,
     sample: () => telemetry.sample(),
     problems() {
       if (engine.directory === null) return [engine.reason.slice(0, 512)];
@@ -68,7 +66,7 @@ export function createMachineProbe(options: {
       return devices && !devices.known ? [devices.reason] : [];
     },
     moved() {
-      if (!last || now() - addressesAt < addressesEveryMs) return null;
+      if (!last) return null;
       const current = addresses();
       if (JSON.stringify(current) === JSON.stringify(last.addresses)) return null;
       last = { ...last, addresses: current };

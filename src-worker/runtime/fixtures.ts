@@ -1,5 +1,8 @@
+import type { Address } from '#shared/domain/node.ts';
+import type { BootId } from '#shared/lib/ids.ts';
 import type { LogFields, Logger, LogLevel } from '#shared/lib/logger.ts';
 import type { WorkerOptions } from '../worker.ts';
+import type { ControllerWays } from './controller-addresses.ts';
 import type { RequestHandlers } from './requests.ts';
 
 /** For tests: answers to the controller's requests; those not given fail. */
@@ -18,15 +21,22 @@ export function handlers(given: Partial<RequestHandlers> = {}): RequestHandlers 
 }
 
 /** For tests: a worker whose machine cares for nothing that the controller says to it as a whole. */
-export const unconcerned: Pick<
-  WorkerOptions,
-  'onControllerAddresses' | 'onClusterSecret' | 'onNotice' | 'machine'
-> = {
-  onControllerAddresses: () => undefined,
+export const unconcerned: Pick<WorkerOptions, 'bootId' | 'onClusterSecret' | 'onNotice' | 'machine'> = {
+  bootId: 'b'.repeat(32) as BootId,
   onClusterSecret: () => undefined,
   onNotice: () => undefined,
   machine: null,
 };
+
+/** For tests: a controller that is where it is. */
+export function fixedWays(...addresses: Address[]): ControllerWays {
+  return {
+    addresses: () => addresses,
+    connected: () => undefined,
+    announced: () => undefined,
+    onChange: () => undefined,
+  };
+}
 
 /** For tests: a logger that keeps what it is given, one string per line. */
 export function collectingLogger(): { readonly logger: Logger; readonly lines: string[] } {

@@ -23,6 +23,8 @@ const hello: HelloFrame = {
   bootId: 'b'.repeat(32) as BootId,
   name: 'alpha',
   version: '0',
+  at: 0,
+  machine: null,
   engine: { buildId: null, reason: 'none' },
   hardware: {
     os: { platform: 'linux', arch: 'x64', release: '', hostname: '' },
@@ -44,6 +46,7 @@ const welcome = {
   heartbeatMs: 20,
   silenceMs: 200,
   leaseMs: 1_000,
+  at: 0,
 };
 
 /** A scripted controller: `script` decides what a new session gets. */
@@ -53,7 +56,7 @@ function controller(script: (frame: WorkerFrame, peer: PeerSession) => void) {
   return {
     sessions,
     received,
-    dial: async () => {
+    dial: async (): Promise<PeerSession> => {
       const pair = createSessionPair(controllerId, workerId);
       sessions.push(pair.atController);
       pair.atController.onMessage((text) => {
@@ -61,7 +64,7 @@ function controller(script: (frame: WorkerFrame, peer: PeerSession) => void) {
         received.push(frame);
         script(frame, pair.atController);
       });
-      return pair.atWorker;
+      return { ...pair.atWorker, localAddress: '192.0.2.7' };
     },
     say(frame: unknown) {
       sessions.at(-1)?.send(typeof frame === 'string' ? frame : JSON.stringify(frame));
@@ -80,7 +83,7 @@ afterEach(async () => {
   client = null;
 });
 
-function connect(dial: (signal: AbortSignal) => Promise<PeerSession>) {
+function connect(dial: (signal: AbortSignal) => Promise<PeerSession>, firstMs = 5) {
   const { logger, lines } = collectingLogger();
   const seen = {
     acks: 0,
@@ -102,7 +105,7 @@ function connect(dial: (signal: AbortSignal) => Promise<PeerSession>) {
     logger,
     random: () => 0.5,
     delays: {
-      retry: { firstMs: 5, maxMs: 20, factor: 2, jitter: 0 },
+      retry: { firstMs, maxMs: Math.max(20, firstMs * 400), factor: 2, jitter: 0 },
       refused: { firstMs: 60_000, maxMs: 60_000, factor: 2, jitter: 0 },
       welcomeMs: 300,
     },
@@ -204,6 +207,77 @@ describe('session client', () => {
     expect(seen.frames).toEqual([]);
     await client.close('switched off');
     await vi.waitFor(() => expect(hub.received.at(-1)).toEqual({ type: 'goodbye', reason: 'switched off' }));
+    expect(hub.sessions).toHaveLength(1);
+  });
+});
+
+describe('a machine that moves', () => {
+  const gone = new Set(['192.0.2.7']);
+
+  it('drops the session of an address that it has lost and dials at once', async () => {
+    const hub = controller(friendly);
+    const { client, seen } = connect(hub.dial, 60_000);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    client.moved(new Set(['192.0.2.8']));
+    client.moved(new Set());
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(seen.welcomes).toBe(1);
+    client.moved(gone);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(2));
+    expect(seen.lost).toBe(1);
+  });
+
+  it('gives up an attempt from where it was, and begins the next at once', async () => {
+    let dials = 0;
+    const hub = controller(friendly);
+    const { client, seen } = connect((signal) => {
+      dials += 1;
+      if (dials > 1) return hub.dial();
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+      });
+    }, 60_000);
+    await vi.waitFor(() => expect(dials).toBe(1));
+    client.moved(new Set());
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+  });
+
+  it('cuts its pause short', async () => {
+    let dials = 0;
+    const { client } = connect(async () => {
+      dials += 1;
+      throw new CoveyError('controller_unreachable', 'nobody');
+    }, 20);
+    // The pauses have grown to seconds.
+    await vi.waitFor(() => expect(dials).toBe(6), { timeout: 5_000 });
+    client.moved(new Set());
+    await vi.waitFor(() => expect(dials).toBe(7), { timeout: 400 });
+  });
+});
+
+describe('a new way to the controller', () => {
+  it('is tried soon also after a refusal, and never faster than the first pause', async () => {
+    const hub = controller((_frame, peer) => {
+      peer.send(JSON.stringify({ type: 'refused', error: { code: 'identity_in_use', message: 'two' } }));
+      peer.close();
+    });
+    const { client, seen } = connect(hub.dial, 40);
+    await vi.waitFor(() => expect(seen.refused).toEqual(['identity_in_use']));
+    client.nudge();
+    await vi.waitFor(() => expect(seen.refused).toHaveLength(2), { timeout: 400 });
+    const startedAt = performance.now();
+    const timer = setInterval(() => client.nudge(), 1);
+    await vi.waitFor(() => expect(seen.refused.length).toBeGreaterThanOrEqual(6), { timeout: 2_000 });
+    clearInterval(timer);
+    expect(performance.now() - startedAt).toBeGreaterThan(3 * 40);
+  });
+
+  it('does not disturb a session', async () => {
+    const hub = controller(friendly);
+    const { client, seen } = connect(hub.dial);
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    client.nudge();
+    await new Promise((resolve) => setTimeout(resolve, 60));
     expect(hub.sessions).toHaveLength(1);
   });
 });

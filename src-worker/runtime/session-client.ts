@@ -21,6 +21,13 @@ export interface SessionClient {
   /** What stands between this worker and its controller; null while a session is welcomed. */
   readonly trouble: ErrorBody | null;
   readonly welcome: Welcome | null;
+  /** There is a new way to the controller: without a session it is tried soon rather than after the whole pause. */
+  nudge(): void;
+  /**
+   * This machine has other addresses now. A session, or an attempt at one, from an address that is `lost` is
+   * dropped, and without a session the controller is dialled at once.
+   */
+  moved(lost: ReadonlySet<string>): void;
   /** Says goodbye and dials no more. Resolves when the session has closed or after a second. */
   close(reason: string): Promise<void>;
 }
@@ -30,7 +37,7 @@ export interface SessionClientOptions {
   /** Made anew for every session. */
   readonly hello: () => Promise<HelloFrame>;
   readonly heartbeat: () => { readonly telemetry: Telemetry; readonly problems: string[] };
-  readonly onWelcome: (welcome: Welcome) => void;
+  readonly onWelcome: (welcome: Welcome, session: PeerSession) => void;
   readonly onAck: () => void;
   readonly onFrame: (frame: SessionFrame) => void;
   /** The controller will not have this worker, and says why. */
@@ -68,6 +75,7 @@ const lasting: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'controller_key_mismatch',
   'protocol_version_mismatch',
   'session_replaced',
+  'identity_in_use',
 ]);
 
 /**
@@ -79,6 +87,10 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
   const { logger } = options;
   const delays = { ...defaultDelays, ...options.delays };
   const closing = new AbortController();
+  /** Ends the attempt that is under way, from dialling to the end of its session. */
+  let drop: ((lost: ReadonlySet<string>) => void) | null = null;
+  let wake: (() => void) | null = null;
+  let hurried = false;
   let active: { readonly session: PeerSession; readonly welcome: Welcome } | null = null;
   let trouble: ErrorBody | null = { code: 'controller_unreachable', message: 'not connected yet' };
   let lastLogged = '';
@@ -91,27 +103,61 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
     logger.warn('no session with the controller', { code: error.code, reason: error.message });
   };
 
+  const sleep = async (ms: number, signal: AbortSignal): Promise<void> => {
+    await delay(ms, undefined, { signal }).catch(() => undefined);
+  };
+
+  /** Shorter when somebody hurries, but however often they do, some time lies between two attempts. */
+  const pause = async (ms: number): Promise<void> => {
+    const startedAt = performance.now();
+    if (!hurried) {
+      const resting = new AbortController();
+      wake = () => resting.abort();
+      await sleep(ms, resting.signal);
+      wake = null;
+    }
+    hurried = false;
+    const leftMs = Math.min(ms, delays.retry.firstMs) - (performance.now() - startedAt);
+    if (leftMs > 0) await sleep(leftMs, closing.signal);
+  };
+
+  /** Dials unless this machine moves meanwhile. */
+  const attempt = async (): Promise<{ readonly error: CoveyError; readonly welcomed: boolean }> => {
+    const dialling = new AbortController();
+    const abort = (): void => dialling.abort(closing.signal.reason);
+    closing.signal.addEventListener('abort', abort, { once: true });
+    drop = () => dialling.abort(movedAway());
+    try {
+      const hello = await options.hello();
+      const session = await options.dial(dialling.signal);
+      return await converse(session, hello);
+    } catch (error) {
+      const thrown: unknown = dialling.signal.aborted ? dialling.signal.reason : error;
+      return { error: CoveyError.from(thrown), welcomed: false };
+    } finally {
+      drop = null;
+      closing.signal.removeEventListener('abort', abort);
+    }
+  };
+
   const run = async (): Promise<void> => {
     let failures = 0;
     let refusals = 0;
     while (!closing.signal.aborted) {
-      let end: { readonly error: CoveyError; readonly welcomed: boolean };
-      try {
-        const hello = await options.hello();
-        const session = await options.dial(closing.signal);
-        end = await converse(session, hello);
-      } catch (error) {
-        end = { error: CoveyError.from(error), welcomed: false };
-      }
+      const end = await attempt();
       if (closing.signal.aborted) return;
       note(end.error);
       const refused = lasting.has(end.error.code);
       if (end.welcomed || refused) failures = 0;
       if (end.welcomed || !refused) refusals = 0;
-      const pauseMs = refused
-        ? backoffMs(delays.refused, refusals++, options.random())
-        : backoffMs(delays.retry, failures++, options.random());
-      await delay(pauseMs, undefined, { signal: closing.signal }).catch(() => undefined);
+      if (end.error instanceof MovedError) failures = refusals = 0;
+      else {
+        await pause(
+          refused
+            ? backoffMs(delays.refused, refusals++, options.random())
+            : backoffMs(delays.retry, failures++, options.random()),
+        );
+      }
     }
   };
 
@@ -142,6 +188,11 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
         session.close();
         if (welcomed) options.onLost();
         resolve({ error, welcomed });
+      };
+
+      const { localAddress } = session;
+      drop = (lost) => {
+        if (localAddress !== null && lost.has(localAddress)) finish(movedAway());
       };
 
       const heartbeat = (silenceMs: number): void => {
@@ -175,7 +226,7 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
               controller: frame.controllerName,
               name: frame.name,
             });
-            options.onWelcome(frame);
+            options.onWelcome(frame, session);
             return;
           }
           case 'refused':
@@ -234,13 +285,33 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
     get welcome() {
       return active?.welcome ?? null;
     },
+    nudge() {
+      if (active) return;
+      hurried = true;
+      wake?.();
+    },
+    moved(lost) {
+      if (drop) drop(lost);
+      else {
+        hurried = true;
+        wake?.();
+      }
+    },
     async close(reason) {
       active?.session.send(JSON.stringify({ type: 'goodbye', reason } satisfies WorkerFrame));
       closing.abort();
+      wake?.();
       active?.session.close();
       await Promise.race([running, delay(1_000, undefined, { ref: false })]);
     },
   };
+}
+
+/** The session is over because this machine is somewhere else now: no reason to wait with the next. */
+class MovedError extends CoveyError {}
+
+function movedAway(): MovedError {
+  return new MovedError('controller_unreachable', 'this machine has another network address now');
 }
 
 function parseFrame(text: string): ControllerFrame | null {
