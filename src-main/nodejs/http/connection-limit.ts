@@ -3,10 +3,15 @@ import type { Server, Socket } from 'node:net';
 /**
  * At most this many connections of one address at once (IPv6: of one /64, which is what one home has); those over
  * it are closed before TLS. So one machine cannot keep the others out.
+ * @returns closes all that are open, those before the end of their handshake too, which `server` itself forgets
  */
-export function limitPerAddress(server: Server, most: number): void {
+export function limitPerAddress(server: Server, most: number): () => void {
+  const open = new Set<Socket>();
   const counts = new Map<string, number>();
-  server.prependListener('connection', (socket: Socket) => {
+  // The server's own listeners come to see only what is let in: one that is closed already is no socket to them.
+  const own = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
     const origin = originOf(socket.remoteAddress);
     const count = counts.get(origin) ?? 0;
     if (count >= most) {
@@ -14,12 +19,16 @@ export function limitPerAddress(server: Server, most: number): void {
       return;
     }
     counts.set(origin, count + 1);
+    open.add(socket);
     socket.once('close', () => {
+      open.delete(socket);
       const left = (counts.get(origin) ?? 1) - 1;
       if (left === 0) counts.delete(origin);
       else counts.set(origin, left);
     });
+    for (const listener of own) listener.call(server, socket);
   });
+  return () => open.forEach((socket) => socket.destroy());
 }
 
 /** IPv4 addresses as such, also where they come mapped into IPv6. */

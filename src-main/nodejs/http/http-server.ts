@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
-import type { TLSSocket } from 'node:tls';
 import type { ListenAddress } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
@@ -89,14 +88,20 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const stopping = new AbortController();
   const closing = new AbortController();
   const running = new Set<ServerResponse>();
+  /** Nothing more on them is believed: what looks like the next request may be part of the one that was refused. */
+  const doubtful = new WeakSet<object>();
   let port = 0;
   let onIdle: (() => void) | null = null;
+  let closeSockets = (): void => undefined;
+  /** TLS connections whose handshake is over: before that there is no way to say anything. */
+  const secured = new WeakSet<Duplex>();
   const via: CallerVia = 'socketPath' in listen ? 'member' : 'lan' in listen ? 'lan' : 'loopback';
   const scheme = via === 'lan' ? 'https' : 'http';
   const names = 'lan' in listen ? listen.lan.names : () => loopbackNames;
   const allowedHosts = options.allowedHosts ?? (() => []);
 
   const onRequest = (req: IncomingMessage, res: ServerResponse): void => {
+    if (doubtful.has(req.socket)) return;
     running.add(res);
     res.once('close', () => {
       running.delete(res);
@@ -109,8 +114,19 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     void dispatch(req, res).catch((thrown: unknown) => onFailure(req, res, thrown));
   };
 
+  const soundPath = (req: IncomingMessage, res: ServerResponse): string => {
+    try {
+      return checkRequest(req);
+    } catch (error) {
+      doubtful.add(req.socket);
+      res.shouldKeepAlive = false;
+      throw error;
+    }
+  };
+
+  /** Up to its first wait it runs before the parser looks at what follows. */
   const dispatch = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
-    const path = checkRequest(req);
+    const path = soundPath(req, res);
     if (via !== 'member') checkCaller(req, { scheme, port, names: names(), allowedHosts: allowedHosts() });
     const { route, params } = router.match(req.method ?? '', path);
     const remoteAddress = via === 'member' ? '' : plainAddress(req.socket.remoteAddress);
@@ -169,7 +185,10 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     server.on('checkContinue', onRequest);
     // Any other expectation is ignored, as RFC 9110, 10.1.1 has it.
     server.on('checkExpectation', onRequest);
-    server.on('clientError', (error: Error, socket: Duplex) => refuseConnection(error, socket, running));
+    server.on('clientError', (error: Error, socket: Duplex) => {
+      if (via === 'lan' && !secured.has(socket)) socket.destroy();
+      else refuseConnection(error, socket, running);
+    });
     return server;
   };
 
@@ -189,7 +208,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         ALPNProtocols: ['http/1.1'],
       }),
     );
-    limitPerAddress(server, limits.connectionsPerAddress);
+    closeSockets = limitPerAddress(server, limits.connectionsPerAddress);
+    server.on('secureConnection', (socket) => secured.add(socket));
     port = await listenEverywhere(server, listen.lan.port);
     servers.push(server);
   } else {
@@ -222,6 +242,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       closing.abort(new CoveyError('shutting_down', 'Covey is shutting down on this machine.'));
       await idle(closeEndMs);
       servers.forEach((server) => server.closeAllConnections());
+      closeSockets();
       await Promise.all(closed);
     },
   };
@@ -241,9 +262,7 @@ function refuseConnection(
   running: ReadonlySet<ServerResponse>,
 ): void {
   const current = [...running].find((res) => res.socket === socket);
-  // Before the end of a TLS handshake there is no way to say anything.
-  const mute = 'encrypted' in socket && (socket as TLSSocket).getProtocol() === null;
-  if (!socket.writable || mute || error.code === 'ECONNRESET' || current?.headersSent === true) {
+  if (!socket.writable || error.code === 'ECONNRESET' || current?.headersSent === true) {
     socket.destroy();
     return;
   }

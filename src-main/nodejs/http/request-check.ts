@@ -7,14 +7,18 @@ const maxHeaders = 100;
 
 /**
  * What Node's parser lets through and we do not: whatever a proxy in front could read in another way than we do
- * (RFC 9112, 6.1), targets that are no path, upgrades, and bodies that no script would have to ask leave for.
+ * (RFC 9112, 6.1), targets that are no path, and upgrades. The connection of such a request is closed.
  * @returns the path of the target, without its query
- * @throws CoveyError `invalid_request`, `headers_too_large`, `unsupported_media_type`
+ * @throws CoveyError `invalid_request`, `headers_too_large`
  */
 export function checkRequest(req: IncomingMessage): string {
   if (req.rawHeaders.length > 2 * maxHeaders) {
     const what = `The request has more than ${maxHeaders} headers.`;
     throw new CoveyError('headers_too_large', what);
+  }
+  // Node parses "HTTP/2.0" and "HTTP/0.9" in this form too.
+  if (req.httpVersionMajor !== 1) {
+    throw new CoveyError('invalid_request', 'Only HTTP/1.1 is spoken here.', { field: 'version' });
   }
   const coding = req.headers['transfer-encoding'];
   if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || req.httpVersionMinor === 0)) {
