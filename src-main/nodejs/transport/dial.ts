@@ -63,7 +63,12 @@ export function createDialer(options: { readonly identity: DialIdentity; readonl
 /** The connection ended before the preamble was answered: nothing has been done with it. */
 class UnansweredError extends CoveyError {}
 
-async function introduce(socket: TLSSocket, target: StreamTarget, limits: DialLimits): Promise<TLSSocket> {
+/** Says on a fresh connection what it is for. Resolves when the other side has accepted that, as `Dialer.open`. */
+export async function introduce(
+  socket: TLSSocket,
+  target: StreamTarget,
+  limits: DialLimits,
+): Promise<TLSSocket> {
   socket.write(encodeFrame(JSON.stringify(target.preamble)));
   try {
     const json = await readFrame(socket, {
@@ -124,19 +129,21 @@ export function createUpstreamDialer(options: { readonly identity: DialIdentity 
 /** A worker's way to its controller's gateway, as the member that it is. */
 export function createGatewayDialer(options: {
   readonly identity: DialIdentity;
-  readonly controller: { readonly nodeId: NodeId; readonly addresses: readonly Address[] };
+  /** Its addresses may change while this runs. */
+  readonly controller: { readonly nodeId: NodeId; readonly addresses: () => readonly Address[] };
 }): { readonly dialGateway: (signal: AbortSignal) => Promise<TLSSocket>; close(): void } {
   const dialer = createDialer({ identity: options.identity, spares: spareStreams });
-  const target: StreamTarget = {
-    ...options.controller,
+  const target = (): StreamTarget => ({
+    nodeId: options.controller.nodeId,
+    addresses: options.controller.addresses(),
     name: 'the controller',
     alpn: ALPN.http,
     unreachable: 'controller_unreachable',
     mismatch: 'controller_key_mismatch',
     preamble: { protocol: PROTOCOL_VERSION, target: 'gateway' },
-  };
+  });
   return {
-    dialGateway: (signal) => dialer.open(target, { timeoutMs: connectMs, signal }),
+    dialGateway: (signal) => dialer.open(target(), { timeoutMs: connectMs, signal }),
     close: () => dialer.close(),
   };
 }

@@ -116,16 +116,21 @@ export interface TestHost {
   readonly address: Address;
   readonly events: TransportEvent[];
   readonly host: TransportHost;
-  /** The first event that matches, past or future. */
+  /** The first event that matches, past or future; rejects when one comes that `failed` names. */
   event<T extends TransportEvent['type']>(
     type: T,
     matches?: (event: Extract<TransportEvent, { type: T }>) => boolean,
+    failed?: (event: TransportEvent) => boolean,
   ): Promise<Extract<TransportEvent, { type: T }>>;
   audits(): TransportAudit[];
 }
 
 /** A transport host inside the test's own process, on a random loopback port. */
-export async function startHost(identity: Identity, init: Partial<TransportInit> = {}): Promise<TestHost> {
+export async function startHost(
+  identity: Identity,
+  init: Partial<TransportInit> = {},
+  onEvent: (event: TransportEvent) => void = () => undefined,
+): Promise<TestHost> {
   const events: TransportEvent[] = [];
   const host = await createTransportHost(
     {
@@ -142,7 +147,10 @@ export async function startHost(identity: Identity, init: Partial<TransportInit>
       relay: null,
       ...init,
     },
-    (event) => void events.push(event),
+    (event) => {
+      events.push(event);
+      onEvent(event);
+    },
   );
   const [ready] = events;
   if (ready?.type !== 'ready') throw new Error('the host did not say that it is ready');
@@ -154,11 +162,15 @@ export async function startHost(identity: Identity, init: Partial<TransportInit>
       if (!ready.clusterAddress) throw new Error('this host does not listen');
       return ready.clusterAddress;
     },
-    async event(type, matches) {
+    async event(type, matches, failed) {
       type Event = Extract<TransportEvent, { type: typeof type }>;
       const find = (): Event | undefined =>
         events.find((event): event is Event => event.type === type && (matches?.(event as Event) ?? true));
-      await until(() => find() !== undefined, `event ${type}`);
+      const failure = (): TransportEvent | undefined => failed && events.find(failed);
+      await until(() => (find() ?? failure()) !== undefined, `event ${type}`, 10_000);
+      const wrong = failure();
+      if (wrong)
+        throw 'error' in wrong && wrong.error ? CoveyError.fromBody(wrong.error) : new Error(wrong.type);
       return find() as Event;
     },
     audits: () => events.flatMap((event) => (event.type === 'audit' ? [event.audit] : [])),

@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream';
 import { CoveyError } from '#shared/errors.ts';
 
 /**
- * The framing of joins and preambles: a 4-byte big-endian length and that many bytes of UTF-8 JSON. Each
- * direction of a connection carries exactly one frame; what follows it belongs to whoever comes next.
+ * The framing of joins and preambles: a 4-byte big-endian length and that many bytes of UTF-8 JSON. What follows
+ * a preamble (or its answer) belongs to whoever comes next.
  */
 export function encodeFrame(json: string): Buffer {
   const length = Buffer.byteLength(json, 'utf8');

@@ -7,16 +7,22 @@ import { parsePreamble, parsePreambleReply } from './preamble.ts';
 const secret = fc
   .uint8Array({ minLength: 32, maxLength: 32 })
   .map((bytes) => Buffer.from(bytes).toString('hex'));
+const secretOrNot = fc.oneof(
+  secret,
+  secret.map((text) => text.toUpperCase()),
+  fc.string(),
+  fc.integer(),
+);
 const almost = fc.record(
   {
     protocol: fc.oneof(fc.integer(), fc.double(), fc.string(), fc.constant(null)),
-    target: fc.oneof(fc.constantFrom('engine', 'pulse', 'gateway', 'Engine', ''), fc.string()),
-    grant: fc.oneof(
-      secret,
-      secret.map((text) => text.toUpperCase()),
+    target: fc.oneof(
+      fc.constantFrom('engine', 'pulse', 'gateway', 'reverse', 'relay', 'probe', 'Engine', ''),
       fc.string(),
-      fc.integer(),
     ),
+    grant: secretOrNot,
+    token: secretOrNot,
+    peer: secretOrNot,
   },
   { requiredKeys: [] },
 );

@@ -1,4 +1,5 @@
 import { isErrorCode, type ErrorBody } from '#shared/errors.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
 import type { Preamble, PreambleReply } from '#shared/protocol/join.ts';
 
 const secret = /^[0-9a-f]{64}$/;
@@ -11,10 +12,26 @@ export function parsePreamble(json: string): Preamble | null {
   const value = parseObject(json);
   if (!value || !Number.isSafeInteger(value['protocol'])) return null;
   const protocol = value['protocol'] as number;
-  const { target, grant } = value;
-  if (target === 'gateway') return { protocol, target };
-  if (target !== 'engine' && target !== 'pulse') return null;
-  return typeof grant === 'string' && secret.test(grant) ? { protocol, target, grant } : null;
+  const { target, grant, token, peer } = value;
+  switch (target) {
+    case 'gateway':
+    case 'probe':
+      return { protocol, target };
+    case 'engine':
+    case 'pulse':
+      return isSecret(grant) ? { protocol, target, grant } : null;
+    case 'reverse':
+      return isSecret(token) ? { protocol, target, token } : null;
+    case 'relay':
+      return isSecret(token) && isSecret(peer) ? { protocol, target, token, peer: peer as NodeId } : null;
+    default:
+      return null;
+  }
+}
+
+/** Node ids have the same form. */
+function isSecret(value: unknown): value is string {
+  return typeof value === 'string' && secret.test(value);
 }
 
 /** The answer to a preamble, null when it is none. Of a refusal only code and sentence are kept. */

@@ -401,7 +401,7 @@ describe('dialers of the main process', () => {
     controller.setMembers([memberOf(workerKey)]);
     const dialer = createGatewayDialer({
       identity: workerKey,
-      controller: { nodeId: controllerKey.nodeId, addresses: [addressOf(controller)] },
+      controller: { nodeId: controllerKey.nodeId, addresses: () => [addressOf(controller)] },
     });
     bed.onEnd(() => dialer.close());
     const error = await refusalOf(dialer.dialGateway(AbortSignal.timeout(5_000)));

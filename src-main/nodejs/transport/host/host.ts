@@ -1,30 +1,46 @@
 import type { Address } from '#shared/domain/node.ts';
-import { CoveyError } from '#shared/errors.ts';
+import { CoveyError, type ErrorCode } from '#shared/errors.ts';
 import type {
   DialRequest,
   JoinDialRequest,
   LinkRequest,
+  PeerTarget,
+  RelayController,
   TransportCommand,
   TransportEvent,
   TransportInit,
 } from '#shared/host/transport.ts';
-import { ALPN, type AlpnName } from '#shared/protocol/version.ts';
+import type { LogLevel } from '#shared/lib/logger.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
+import type { Preamble } from '#shared/protocol/join.ts';
+import { ALPN, PROTOCOL_VERSION, type AlpnName } from '#shared/protocol/version.ts';
 import { createDialer } from '../dial.ts';
 import { dialTls, dialTlsAt, type TlsTarget } from '../dial-tls.ts';
 import { identify } from '../identify.ts';
 import { createAudit } from './audit.ts';
+import { createDialOrders } from './dial-orders.ts';
+import { createEndToEnd } from './end-to-end.ts';
 import { createGrantTable } from './grant-table.ts';
 import { createJoins } from './joins.ts';
 import { openLink, type OpenLink } from './link.ts';
 import { createListener } from './listener.ts';
 import { createMemberTable } from './member-table.ts';
+import { runProbe } from './probe.ts';
+import { createReach } from './reach.ts';
+import { createRelayExchange } from './relay-exchange.ts';
+import { createReverseTable } from './reverse-table.ts';
 import { createSessions } from './sessions.ts';
-import { createStreamServer } from './stream-server.ts';
+import { accepted, createStreamServer } from './stream-server.ts';
+import { offerStream } from './stream-socket.ts';
 
 export interface TransportHost {
   handle(command: Exclude<TransportCommand, { type: 'init' | 'stop' }>): void;
   close(): void;
 }
+
+/** Addresses that a probe tries one by one, and how long. */
+const maxAttempts = 16;
+const attemptMs = 2_000;
 
 /** A beat without links only tells that we live. */
 const idleBeatEvery = 5;
@@ -47,13 +63,19 @@ export async function createTransportHost(
   const nextSession = (): number => (lastSession += 1);
   const sessions = createSessions(members, emit, nextSession);
   const joins = createJoins({ emit, audit, nextSession });
+  const log = (level: LogLevel, message: string): void => emit({ type: 'log', level, message });
   const dialer = createDialer({ identity: init, spares: 0 });
+  const endToEnd = createEndToEnd(init, dialer.context);
+  const reverse = createReverseTable();
+  const relays = init.role === 'controller' ? createRelayExchange({ accepted, log }) : null;
   const operations = new Map<number, { readonly abort: AbortController; link: OpenLink | null }>();
 
   const streams = createStreamServer({
     grants,
     members,
     gatewaySocket: init.gatewaySocket,
+    reverse,
+    relays,
     pulseLostMs: init.pulseLostMs,
     audit,
   });
@@ -68,6 +90,26 @@ export async function createTransportHost(
         audit,
       })
     : null;
+
+  const reach = createReach({
+    dialer,
+    members,
+    reverse,
+    endToEnd,
+    listening: listener !== null,
+    controlling: init.role === 'controller',
+    relay: init.relay,
+    ask: (request) => emit({ type: 'dial-request', request }),
+  });
+  const orders = createDialOrders({
+    dialer,
+    members,
+    endToEnd,
+    relay: init.relay,
+    serve: (socket, member) => streams(socket, member, 'dialled-for-peer'),
+    log,
+  });
+  const probing = new Set<NodeId>();
 
   /** Runs `work` until it is done or cancelled; what it throws is the operation's failure. */
   const run = (operation: number, work: (signal: AbortSignal) => Promise<OpenLink | null>): void => {
@@ -115,7 +157,7 @@ export async function createTransportHost(
       const link = await openLink({
         request,
         operation,
-        dialer,
+        reach,
         pulseMs: init.pulseMs,
         pulseLostMs: init.pulseLostMs,
         signal,
@@ -126,6 +168,62 @@ export async function createTransportHost(
       if (!signal.aborted) emit({ type: 'link-open', operation, port: link.port, beat: link.beat() });
       return link;
     });
+
+  const openStream = (operation: number, target: PeerTarget, grant: string): void =>
+    run(operation, async (signal) => {
+      const { socket, path } = await reach.open(
+        {
+          ...peerOf(target, 'engine_unreachable'),
+          alpn: ALPN.http,
+          preamble: { protocol: PROTOCOL_VERSION, target: 'engine', grant },
+        },
+        { timeoutMs: target.timeoutMs, signal },
+      );
+      const socketPath = await offerStream(socket);
+      emit({ type: 'stream-open', operation, socketPath, path });
+      return null;
+    });
+
+  const probe = (operation: number, target: PeerTarget, bytes: number): void =>
+    run(operation, async (signal) => {
+      if (probing.has(target.peer)) {
+        throw new CoveyError('too_many_requests', `The way to ${target.peerName} is being measured already.`);
+      }
+      probing.add(target.peer);
+      try {
+        const limits = { timeoutMs: target.timeoutMs, signal };
+        const attempting = identify(
+          dialer.context,
+          target.addresses.slice(0, maxAttempts),
+          Math.min(target.timeoutMs, attemptMs),
+          signal,
+        );
+        const peer = peerOf(target, 'stage_unreachable');
+        const preamble: Preamble = { protocol: PROTOCOL_VERSION, target: 'probe' };
+        const reached = await reach
+          .open({ ...peer, alpn: ALPN.tunnel, preamble }, limits)
+          .catch(async (error: unknown) => {
+            await attempting;
+            throw error;
+          });
+        const onAbort = (): void => void reached.socket.destroy();
+        signal.addEventListener('abort', onAbort, { once: true });
+        const [attempts, result] = await Promise.all([attempting, runProbe(reached.socket, bytes)]).finally(
+          onAbort,
+        );
+        if (!signal.aborted) {
+          emit({ type: 'probed', operation, probe: { path: reached.path, ...result, attempts } });
+        }
+        return null;
+      } finally {
+        probing.delete(target.peer);
+      }
+    });
+
+  const setRelay = (controller: RelayController | null): void => {
+    reach.setRelay(controller);
+    orders.setRelay(controller);
+  };
 
   const cancel = (operation: number): void => {
     const entry = operations.get(operation);
@@ -174,16 +272,23 @@ export async function createTransportHost(
         case 'renew-grants':
           return grants.renew();
         case 'open-stream':
+          return openStream(command.operation, command.target, command.grant);
         case 'probe':
+          return probe(command.operation, command.target, command.bytes);
         case 'set-relay':
+          return setRelay(command.controller);
         case 'dial-back':
+          return orders.follow(command.order);
         case 'allow-relay':
-          return;
+          return relays?.allow(command.pass);
       }
     },
     close() {
       clearInterval(beat);
       for (const operation of [...operations.keys()]) cancel(operation);
+      orders.close();
+      reverse.close();
+      relays?.close();
       dialer.close();
       // The closing frames are on their way before the connections go.
       sessions.closeAll();
@@ -191,6 +296,10 @@ export async function createTransportHost(
       listener?.close();
     },
   };
+}
+
+function peerOf({ peer, peerName, addresses }: PeerTarget, unreachable: ErrorCode) {
+  return { nodeId: peer, name: peerName, addresses, unreachable };
 }
 
 function controllerTarget(target: JoinDialRequest, alpn: AlpnName): TlsTarget {

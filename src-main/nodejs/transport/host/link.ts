@@ -1,15 +1,17 @@
 import { createServer, type Server, type Socket } from 'node:net';
+import type { LinkPath } from '#shared/domain/engine.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { LinkBeat, LinkRequest } from '#shared/host/transport.ts';
 import { ALPN, PROTOCOL_VERSION } from '#shared/protocol/version.ts';
-import type { Dialer, StreamTarget } from '../dial.ts';
 import { splice } from '../splice.ts';
 import { watchPulse, type PulseMonitor } from './pulse.ts';
+import type { PeerStreamTarget, Reach } from './reach.ts';
+import { createTraffic } from './traffic.ts';
 
 export interface LinkOptions {
   readonly request: LinkRequest;
   readonly operation: number;
-  readonly dialer: Dialer;
+  readonly reach: Reach;
   readonly pulseMs: number;
   readonly pulseLostMs: number;
   /** Once, after it was open, unless it was closed here before. The link is closed when it is called. */
@@ -40,8 +42,8 @@ const refusals: ReadonlySet<string> = new Set([
  * the stage's attention for as long as the link lives, and nothing else.
  */
 export async function openLink(options: LinkOptions): Promise<OpenLink> {
-  const { request, dialer, signal } = options;
-  const target = (purpose: 'engine' | 'pulse'): StreamTarget => ({
+  const { request, reach, signal } = options;
+  const target = (purpose: 'engine' | 'pulse'): PeerStreamTarget => ({
     addresses: request.addresses,
     nodeId: request.peer,
     name: request.peerName,
@@ -50,7 +52,7 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
     preamble: { protocol: PROTOCOL_VERSION, target: purpose, grant: request.grant },
   });
 
-  const firstPulse = await dialer
+  const firstPulse = await reach
     .open(target('pulse'), { timeoutMs: request.connectTimeoutMs, signal })
     .catch((error: unknown) => {
       throw unreachable(request, CoveyError.from(error));
@@ -58,10 +60,10 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
 
   let opened = false;
   let closed = false;
-  let sentBytes = 0;
-  let receivedBytes = 0;
-  let lastByteAt: number | null = null;
-  let lastSender: 'leader' | 'stage' | null = null;
+  const traffic = createTraffic(() => performance.now());
+  let pulsePath = firstPulse.path;
+  /** Of the streams that are open, in the order in which they came. */
+  const streamPaths = new Map<() => void, LinkPath>();
   const streams = new Set<() => void>();
 
   const close = (): void => {
@@ -90,26 +92,23 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
   const carry = async (local: Socket): Promise<void> => {
     const opening = new AbortController();
     let end = (): void => opening.abort(new CoveyError('cancelled', 'The link was closed.'));
-    const forget = (): void => void streams.delete(entry);
+    const forget = (): void => {
+      streams.delete(entry);
+      streamPaths.delete(entry);
+    };
     const entry = (): void => end();
     streams.add(entry);
     local.on('error', () => undefined);
     local.once('close', end);
     try {
       const limits = { timeoutMs: request.connectTimeoutMs, signal: opening.signal };
-      const remote = await dialer.open(target('engine'), limits);
+      const { socket: remote, path } = await reach.open(target('engine'), limits);
       local.off('close', end);
+      streamPaths.set(entry, path);
+      // Both go the same way, so that the round trip which is shown is that of the bytes.
+      if (path !== pulsePath) pulse?.reopen();
       end = splice(local, remote, {
-        onBytes(from, bytes) {
-          if (from === 'near') {
-            sentBytes += bytes;
-            lastSender = 'leader';
-          } else {
-            receivedBytes += bytes;
-            lastSender = 'stage';
-          }
-          lastByteAt = performance.now();
-        },
+        onBytes: (from, bytes) => traffic.add(from, bytes),
         onEnd(first, error) {
           forget();
           // The engine ends its connections itself; when the stage does, it is gone.
@@ -128,11 +127,15 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
   try {
     const port = await listen(listener);
     await new Promise<void>((resolve, reject) => {
-      pulse = watchPulse(firstPulse, {
+      pulse = watchPulse(firstPulse.socket, {
         pulseMs: options.pulseMs,
         pulseLostMs: options.pulseLostMs,
         now: () => performance.now(),
-        open: (timeoutMs, pulseSignal) => dialer.open(target('pulse'), { timeoutMs, signal: pulseSignal }),
+        async open(timeoutMs, pulseSignal) {
+          const { socket, path } = await reach.open(target('pulse'), { timeoutMs, signal: pulseSignal });
+          pulsePath = path;
+          return socket;
+        },
         isRefusal: (error) => error instanceof CoveyError && refusals.has(error.code),
         onAnswer: resolve,
         onLost: (reason) => {
@@ -149,19 +152,19 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
       beat: () => ({
         operation: options.operation,
         stageEngineId: request.stageEngineId,
-        path: 'direct',
+        path: [...streamPaths.values()].at(-1) ?? pulsePath,
         connected: !closed,
-        sentBytes,
-        receivedBytes,
-        idleMs: lastByteAt === null ? null : Math.round(performance.now() - lastByteAt),
-        lastSender,
+        sentBytes: traffic.sentBytes,
+        receivedBytes: traffic.receivedBytes,
+        idleMs: traffic.idleMs,
+        lastSender: traffic.lastSender,
         rttMs: pulse?.rttMs ?? null,
-        bytesPerS: null,
+        bytesPerS: traffic.bytesPerS,
       }),
       close,
     };
   } catch (error) {
-    firstPulse.destroy();
+    firstPulse.socket.destroy();
     close();
     throw error;
   }

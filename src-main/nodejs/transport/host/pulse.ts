@@ -22,6 +22,8 @@ const maxPending = 64;
 export interface PulseMonitor {
   /** ms between a byte and its echo, the last one. */
   readonly rttMs: number | null;
+  /** Another connection takes the place of this one. */
+  reopen(): void;
   stop(): void;
 }
 
@@ -125,6 +127,7 @@ export function watchPulse(first: Duplex, options: PulseMonitorOptions): PulseMo
     get rttMs() {
       return rttMs;
     },
+    reopen: () => void connection?.destroy(),
     stop,
   };
 }

@@ -1,7 +1,8 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { CoveyError } from '#shared/errors.ts';
+import { CoveyError, type ErrorCode } from '#shared/errors.ts';
 import type { Grant, Member, TransportAudit } from '#shared/host/transport.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
 import type { Preamble } from '#shared/protocol/join.ts';
 import { LIMITS, PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import { endWith, encodeFrame, readFrame } from '../frames.ts';
@@ -9,13 +10,19 @@ import { parsePreamble } from '../preamble.ts';
 import { splice } from '../splice.ts';
 import type { GrantTable, GrantUse } from './grant-table.ts';
 import type { MemberTable } from './member-table.ts';
+import { answerProbe } from './probe-server.ts';
 import { answerPulse } from './pulse.ts';
+import type { RelayExchange } from './relay-exchange.ts';
 import { remoteAddressOf } from './remote-address.ts';
+import type { ReverseTable } from './reverse-table.ts';
 
 export interface StreamServerOptions {
   readonly grants: GrantTable;
   readonly members: MemberTable;
   readonly gatewaySocket: string | null;
+  readonly reverse: ReverseTable;
+  /** null: this node relays for nobody. */
+  readonly relays: RelayExchange | null;
   readonly pulseLostMs: number;
   readonly audit: (audit: TransportAudit) => void;
 }
@@ -26,31 +33,56 @@ const memberPreambleMs = 60_000;
 const maxPerMember = 512;
 const connectMs = 5_000;
 const streamWaitMs = 5_000;
+/** Probes at once, of all members. */
+const maxProbes = 4;
 
-/** Takes `covey-tunnel` and `covey-http` connections of members: preamble, check, then bytes both ways. */
+/** What a connection is known for besides its member: how it was dialled, or that we dialled it for its peer. */
+export type StreamKind = Grant['alpn'] | 'dialled-for-peer';
+
+/**
+ * Takes `covey-tunnel` and `covey-http` connections of members, and those that we dialled for a member: preamble,
+ * check, then bytes both ways.
+ */
 export function createStreamServer(
   options: StreamServerOptions,
-): (socket: TLSSocket, member: Member, alpn: Grant['alpn']) => void {
-  return (socket, member, alpn) => {
-    serve(options, socket, member, alpn).catch((thrown: unknown) => {
+): (socket: TLSSocket, member: Member, kind: StreamKind) => void {
+  const state: ServerState = { ...options, probing: new Set() };
+  return (socket, member, kind) => {
+    serve(state, socket, member, kind).catch((thrown: unknown) => {
       const error = CoveyError.from(thrown);
-      options.audit({
-        kind: error.code.startsWith('grant_') ? 'grant_refused' : 'protocol_error',
-        remoteAddress: remoteAddressOf(socket),
-        peerId: member.nodeId,
-        detail: error.message,
-      });
+      if (!unremarkable.has(error.code)) {
+        options.audit({
+          kind: auditKind(error.code),
+          remoteAddress: remoteAddressOf(socket),
+          peerId: member.nodeId,
+          detail: error.message,
+        });
+      }
       endWith(socket, encodeFrame(JSON.stringify({ ok: false, error: error.toBody() })));
     });
   };
 }
 
+interface ServerState extends StreamServerOptions {
+  readonly probing: Set<NodeId>;
+}
+
+/** Of two ways that are tried at once one comes too late, or is waited for in vain. */
+const unremarkable: ReadonlySet<ErrorCode> = new Set(['cancelled', 'timeout', 'shutting_down']);
+
+function auditKind(code: ErrorCode): TransportAudit['kind'] {
+  if (code === 'grant_invalid' || code === 'grant_expired') return 'grant_refused';
+  return code === 'dial_refused' ? 'relay_refused' : 'protocol_error';
+}
+
 async function serve(
-  options: StreamServerOptions,
+  options: ServerState,
   socket: TLSSocket,
   member: Member,
-  alpn: Grant['alpn'],
+  kind: StreamKind,
 ): Promise<void> {
+  // A connection that we dialled has no protocol of the peer's choice.
+  const alpn = kind === 'dialled-for-peer' ? null : kind;
   if (member.refusal) {
     // Read first: an answer over unread bytes could be lost.
     await preambleOf(socket, LIMITS.preambleMs);
@@ -67,7 +99,7 @@ async function serve(
   if (preamble === null) return;
   switch (preamble.target) {
     case 'pulse': {
-      if (alpn !== 'tunnel') throw new CoveyError('invalid_request', 'A pulse belongs on covey-tunnel.');
+      if (alpn === 'http') throw new CoveyError('invalid_request', 'A pulse belongs on covey-tunnel.');
       const grant = options.grants.check(preamble.grant, member.nodeId, alpn);
       const use = options.grants.watch(grant, () => socket.destroy());
       socket.once('close', () => use.release());
@@ -88,14 +120,34 @@ async function serve(
       await join(socket, { path: options.gatewaySocket }, null);
       return;
     }
-    case 'reverse':
-    case 'relay':
-    case 'probe':
-      throw new CoveyError('dial_refused', 'Nobody here has asked for this connection.');
+    case 'reverse': {
+      if (alpn !== 'tunnel') throw new CoveyError('invalid_request', 'It belongs on covey-tunnel.');
+      const takeOver = options.reverse.take(preamble.token, member.nodeId);
+      socket.write(accepted);
+      takeOver(socket);
+      return;
+    }
+    case 'relay': {
+      if (alpn !== 'tunnel' || !options.relays) {
+        throw new CoveyError('not_the_controller', 'This machine relays for nobody.');
+      }
+      await options.relays.meet(socket, member.nodeId, preamble.peer, preamble.token);
+      return;
+    }
+    case 'probe': {
+      const { probing } = options;
+      if (probing.has(member.nodeId) || probing.size >= maxProbes) {
+        throw new CoveyError('too_many_requests', 'The way to this machine is being measured already.');
+      }
+      probing.add(member.nodeId);
+      socket.write(accepted);
+      answerProbe(socket, () => probing.delete(member.nodeId));
+      return;
+    }
   }
 }
 
-const accepted = encodeFrame(JSON.stringify({ ok: true }));
+export const accepted = encodeFrame(JSON.stringify({ ok: true }));
 
 /** null: the peer went away without a word, as it may with a spare connection. */
 async function preambleOf(socket: TLSSocket, timeoutMs: number): Promise<Preamble | null> {
