@@ -114,7 +114,11 @@ async function readUnitSettings(name: string, system: DoctorSystem): Promise<Map
   return settings;
 }
 
-const spanUnits: Readonly<Record<string, number>> = { s: 1, sec: 1, m: 60, min: 60, h: 3_600, hr: 3_600 };
+const spanUnits: Readonly<Record<string, number>> = {
+  ...{ s: 1, sec: 1, second: 1 },
+  ...{ m: 60, min: 60, minute: 60 },
+  ...{ h: 3_600, hr: 3_600, hour: 3_600, d: 86_400, day: 86_400 },
+};
 
 /** systemd.time(7), as far as such settings use it: `30min`, `1h 30min`, `900`. */
 export function parseTimeSpan(text: string): number {
