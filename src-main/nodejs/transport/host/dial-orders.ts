@@ -49,7 +49,7 @@ export function createDialOrders(options: {
       );
     }
     if (!relay) throw new CoveyError('controller_unreachable', 'no controller is known that could relay');
-    const controller = { ...relay, addresses: [...order.addresses, ...relay.addresses] };
+    const controller = { ...relay, addresses: [...relay.addresses, ...order.addresses] };
     const stream = await dialer.open(relayTarget(controller, order.token, order.peer), limits);
     return options.endToEnd.server(stream, order.peer, limits);
   };
