@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
@@ -109,25 +109,30 @@ async function startAll(options, stops, signal) {
   const api = await chooseApi(options.api);
   const cluster = options.cluster ?? '127.0.0.1:0';
   const clusterHost = cluster.slice(0, cluster.lastIndexOf(':'));
+  // What only this machine can reach need not be found by others.
+  const open = !/^(127\.|localhost|\[?::1)/.test(clusterHost);
+  const quiet = open ? [] : ['--no-discovery'];
 
   say('Starting a controller and two workers ...');
   const controller = await startNode({
     name: 'controller',
-    args: ['controller', '--api', api, '--cluster', cluster],
+    args: ['controller', '--api', api, '--cluster', cluster, ...quiet],
     directory,
     onStarted,
   });
   if (signal.aborted) return null;
   const baseUrl = controller.report.apiAddress ?? `http://${api}`;
   const { createApiClient } = await import('../src-main/cli/api-client.ts');
-  const client = createApiClient(baseUrl);
+  const controllerData = path.join(directory, controller.name);
+  const { token } = JSON.parse(readFileSync(path.join(controllerData, 'api-access.json'), 'utf8'));
+  const client = createApiClient(baseUrl, { token });
   const nodes = [controller];
   for (const name of workers) {
     const { joinString } = await client.call('invite');
     nodes.push(
       await startNode({
         name,
-        args: ['worker', '--join', '-', '--api', 'none', '--cluster', `${clusterHost}:0`],
+        args: ['worker', '--join', '-', '--api', 'none', '--cluster', `${clusterHost}:0`, ...quiet],
         directory,
         input: joinString,
         onStarted,
@@ -137,11 +142,10 @@ async function startAll(options, stops, signal) {
   }
   await waitForWorkers(client, signal);
 
-  const model = await chooseModel(options, client, baseUrl, signal);
+  const model = await chooseModel(options, client, controllerData, signal);
   await unloadOthers(client, model.source, signal);
-  const deployment = await load(baseUrl, model.source, signal);
+  const deployment = await load(controllerData, model.source, signal);
   const answer = await complete(baseUrl, deployment.model, model.prompt, signal);
-  const open = !/^(127\.|localhost|\[?::1)/.test(clusterHost);
   const invitation = open ? (await client.call('invite')).joinString : null;
   client.close();
   if (signal.aborted) return null;
@@ -154,6 +158,7 @@ async function startAll(options, stops, signal) {
       answer,
       invitation,
       directory,
+      controllerData,
     }),
   );
   return nodes;
@@ -202,7 +207,7 @@ async function waitForWorkers(client, signal) {
  * 2. The tiny public one, from the library of an earlier run or downloaded within a few seconds.
  * 3. One made here.
  */
-async function chooseModel(options, client, baseUrl, signal) {
+async function chooseModel(options, client, controllerData, signal) {
   const prompt = 'Once upon a time';
   const wanted = options.model;
   if (wanted !== undefined && !wanted.startsWith('hf:')) {
@@ -215,7 +220,7 @@ async function chooseModel(options, client, baseUrl, signal) {
   const limit =
     wanted === undefined ? AbortSignal.any([signal, AbortSignal.timeout(defaultModelMs)]) : signal;
   const pulled = await runCommand(
-    baseUrl,
+    controllerData,
     ['pull', source, '--node', workers[0]],
     limit,
     wanted === undefined,
@@ -244,7 +249,7 @@ async function unloadOthers(client, source, signal) {
   }
 }
 
-async function load(baseUrl, source, signal) {
+async function load(controllerData, source, signal) {
   const [one, two] = workers;
   const args = [
     'load',
@@ -256,7 +261,7 @@ async function load(baseUrl, source, signal) {
     '--split',
     `${one}=50,${two}=50`,
   ];
-  const deployment = await runCommand(baseUrl, args, signal, false);
+  const deployment = await runCommand(controllerData, args, signal, false);
   if (deployment === null) throw new ScriptError('The model could not be loaded.', 'The reason is above.');
   return deployment;
 }
@@ -265,12 +270,12 @@ async function load(baseUrl, source, signal) {
  * Runs one `covey` command in this process, with its progress; resolves to what it prints with --json, null when
  * it failed or was stopped by the signal.
  */
-async function runCommand(baseUrl, args, signal, quiet) {
+async function runCommand(controllerData, args, signal, quiet) {
   const { runCli } = await import('../src-main/cli/main.ts');
   const { processIo } = await import('../src-main/cli/process-io.ts');
   const io = processIo();
   let output = '';
-  const code = await runCli(['--api', baseUrl, '--json', ...args], {
+  const code = await runCli(['--data', controllerData, '--json', ...args], {
     ...io,
     out: (text) => {
       output += text;

@@ -11,14 +11,14 @@ import { inRoot } from './paths.mjs';
  * @param {string} facts.answer how the model went on
  * @param {string | null} facts.invitation a join string that works from other machines
  * @param {string} facts.directory where the data and logs are
+ * @param {string} facts.controllerData the controller's own directory: it holds the token for `covey`
  */
-export function summary({ api, deployment, about, prompt, answer, invitation, directory }) {
+export function summary({ api, deployment, about, prompt, answer, invitation, directory, controllerData }) {
   const parts = deployment.stages.map(
     (stage) => `${stage.nodeName} ${stage.layers} of ${deployment.layersTotal} layers`,
   );
   const covey = `node ${path.relative(process.cwd(), inRoot('bin', 'covey.mjs'))}`;
-  const port = new URL(api).port;
-  const at = port === '7878' ? '' : ` --api ${port}`;
+  const at = ` --data ${path.relative(process.cwd(), controllerData) || '.'}`;
   return [
     '',
     'Covey is up: one model, split over two workers, behind one endpoint.',

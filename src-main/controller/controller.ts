@@ -1,39 +1,66 @@
 import { join } from 'node:path';
-import { networkInterfaces } from 'node:os';
-import type { NodeId } from '#shared/lib/ids.ts';
-import type { Address } from '#shared/domain/node.ts';
+import type { BootId, NodeId } from '#shared/lib/ids.ts';
 import type { ListenAddress } from '#shared/config.ts';
-import type { StatusView } from '#shared/api/schema.ts';
+import type { ErrorBody } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
-import type { Member, Transport } from '../nodejs/transport/transport.ts';
+import type { LocalAccess } from '../nodejs/access/local-access.ts';
+import type { Discovery } from '../nodejs/discovery/discovery.ts';
+import { announceNode } from '../nodejs/discovery/announce-node.ts';
+import { createDiscoveryView } from '../nodejs/discovery/view.ts';
+import type { DoctorContext } from '../nodejs/doctor/context.ts';
+import { dialAddresses } from '../nodejs/own-addresses.ts';
+import { createSettingsPort } from '../nodejs/settings/settings-port.ts';
+import type { SettingsStore } from '../nodejs/settings/settings-store.ts';
+import type { Member, Transport, TransportAudit } from '../nodejs/transport/transport.ts';
+import { createAccess } from './access/access.ts';
 import { publishProgress } from './deployments/progress.ts';
+import { createLeaderDialer } from './deployments/reach-leader.ts';
 import { createRoutes } from './deployments/routes.ts';
+import { createControllerDoctor } from './doctor/controller-doctor.ts';
+import { createLinks } from './doctor/links.ts';
+import { joiningRoutesGroup } from './gateway/api/joining-routes.ts';
 import { createGateway, type Gateway } from './gateway/gateway.ts';
 import type { DialUpstream } from './gateway/ports.ts';
-import { createInvites } from './joining/invites.ts';
+import { createJoining } from './joining/joining.ts';
+import { membersOf } from './members.ts';
 import { createTransfers } from './models/transfers.ts';
 import { beatMs, createRuntime, type Runtime } from './runtime/runtime.ts';
 import { defaultPolicy } from './scheduler/policy.ts';
+import { createControllerSelf } from './self.ts';
 import { createControllerService } from './service/controller-service.ts';
 import { createNodeLogs } from './service/node-logs.ts';
+import { createDialBacks } from './sessions/dial-backs.ts';
 import { createSessionRegistry, type SessionRegistry } from './sessions/session-registry.ts';
+import type { NotedKind } from './state/events.ts';
+import { createAccessStore } from './state/sqlite/access-store.ts';
 import { openDatabase } from './state/sqlite/database.ts';
+import { createJoiningStore } from './state/sqlite/joining-store.ts';
 import { createStore } from './state/sqlite/store.ts';
 
 export interface ControllerOptions {
   readonly dataDirectory: string;
   readonly nodeId: NodeId;
+  readonly bootId: BootId;
   readonly name: string;
   readonly version: string;
   readonly api: ListenAddress;
-  /** Where members' `/v1` arrives from the transport process; a unix socket or named pipe. */
+  /** Where members' requests arrive from the transport process; a unix socket or named pipe. */
   readonly gatewaySocket: string;
   /** Opens the cluster port with these members; the controller closes it. */
   readonly openTransport: (members: readonly Member[]) => Promise<Transport>;
+  /** Dials the llama-server of a leader on another machine. */
   readonly dialUpstream: DialUpstream;
-  /** The engine build of this machine, for comparison; a controller needs none itself. */
-  readonly engineBuildId: StatusView['engineBuildId'];
+  /** null: this machine is neither announced nor does it listen for others. Owned by the caller. */
+  readonly discovery: Discovery | null;
+  readonly settings: SettingsStore;
+  readonly local: LocalAccess;
+  /** The engine of this machine, for comparison; a controller needs none itself. */
+  readonly engine:
+    | { readonly directory: string; readonly buildId: string }
+    | { readonly directory: null; readonly reason: string };
+  /** What this machine itself has noticed, a copy of its identity for instance. */
+  readonly notices: () => readonly ErrorBody[];
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -43,17 +70,25 @@ export interface Controller {
   readonly transport: Transport;
   readonly sessions: SessionRegistry;
   readonly runtime: Runtime;
+  /** For the event list. */
+  note(kind: NotedKind, level: 'info' | 'warn' | 'error', message: string): void;
+  /** For the doctor of the worker in the same process. */
+  doctorContext(): DoctorContext;
   /** Makes the controller's own machine a member, for `--lend`. */
   admitSelf(name: string): void;
   /** Ends the API, the sessions, the cluster port and the database, in this order. */
   close(): Promise<void>;
 }
 
+/** How often this machine's own addresses are looked at. */
+const addressesEveryMs = 2_000;
+
 /** Composition root of the controller role. */
 export async function createController(options: ControllerOptions): Promise<Controller> {
-  const { clock, logger } = options;
-  const store = createStore(openDatabase(join(options.dataDirectory, 'covey.db')));
-  const routes = createRoutes(() => runtime, options.nodeId);
+  const { clock, logger, nodeId, discovery, settings } = options;
+  const connection = openDatabase(join(options.dataDirectory, 'covey.db'));
+  const store = createStore(connection);
+  const routes = createRoutes(() => runtime, nodeId);
   const runtime: Runtime = createRuntime({
     store,
     clock,
@@ -74,9 +109,25 @@ export async function createController(options: ControllerOptions): Promise<Cont
   const close = async (): Promise<void> => {
     for (const closer of closers.splice(0).reverse()) await closer();
   };
+  const note: Controller['note'] = (kind, level, message) =>
+    runtime.dispatch({ type: 'noted', at: clock.now(), kind, level, message });
+
   const open = async (): Promise<Controller> => {
-    const transport = await options.openTransport(membersOf(runtime, options.nodeId));
+    const transport = await options.openTransport(membersOf(runtime.state, nodeId));
     closers.push(() => transport.close());
+    const addresses = () => dialAddresses(transport.clusterAddress, undefined, { loopback: true });
+
+    const joining = await createJoining({
+      store: createJoiningStore(connection),
+      runtime,
+      clock,
+      logger: logger.child({ part: 'joining' }),
+      controllerId: nodeId,
+      controllerName: options.name,
+      addresses,
+      dataDirectory: options.dataDirectory,
+    });
+    closers.push(() => joining.close());
 
     const logs = createNodeLogs();
     const sessions = createSessionRegistry({
@@ -84,44 +135,129 @@ export async function createController(options: ControllerOptions): Promise<Cont
       clock,
       logger: logger.child({ part: 'sessions' }),
       controllerName: options.name,
-      onLog(nodeId, frame) {
-        const nodeName = runtime.state.nodes.get(nodeId)?.durable.name ?? nodeId.slice(0, 12);
-        for (const line of frame.lines) logs.add({ ...line, nodeId, nodeName });
+      onLog(from, frame) {
+        const nodeName = runtime.state.nodes.get(from)?.durable.name ?? from.slice(0, 12);
+        for (const line of frame.lines) logs.add({ ...line, nodeId: from, nodeName });
         if (frame.dropped > 0) {
           const message = `${frame.dropped} lines were left out by the rate limit`;
-          logs.add({ at: clock.now(), nodeId, nodeName, level: 'warn', source: 'log', message });
+          logs.add({ at: clock.now(), nodeId: from, nodeName, level: 'warn', source: 'log', message });
         }
       },
+      onDialRequest: (from, frame) => dialBacks.onDialRequest(from, frame),
+      greet: () => [
+        { type: 'controller-addresses', addresses: addresses() },
+        { type: 'cluster-secret', secret: joining.clusterSecret() },
+      ],
     });
-
-    const invites = createInvites({
-      store,
+    const dialBacks = createDialBacks({
       runtime,
+      sessions,
+      transport,
+      selfId: nodeId,
+      selfName: options.name,
+      addresses,
       clock,
-      controllerId: options.nodeId,
-      controllerName: options.name,
-      addresses: () => clusterAddresses(transport.clusterAddress),
     });
+    transport.onDialRequest((request) => dialBacks.requestFromController(request));
 
-    const pushMembers = (): void => transport.setMembers(membersOf(runtime, options.nodeId));
     runtime.onTurn(({ before, after }) => {
-      if (before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) pushMembers();
+      if (before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) {
+        transport.setMembers(membersOf(runtime.state, nodeId));
+      }
     });
     transport.onSession((session) => sessions.accept(session));
-    transport.onJoin(async (attempt) => invites.admit(attempt));
-    transport.onAudit((event) =>
-      logger.warn('refused at the cluster port', {
-        kind: event.kind,
-        from: event.remoteAddress,
-        node: event.peerId?.slice(0, 12),
-        detail: event.detail,
-      }),
-    );
+    transport.onJoin((conversation) => joining.accept(conversation));
+    transport.onAudit((audit) => {
+      note('security-refused', 'warn', sentenceOf(audit));
+      logger.warn('refused at the cluster port', { kind: audit.kind, from: audit.remoteAddress });
+    });
     closers.push(() => sessions.closeAll());
+
+    const announce = (): void => {
+      if (!discovery) return;
+      announceNode(discovery, {
+        role: 'controller',
+        nodeId,
+        bootId: options.bootId,
+        name: options.name,
+        version: options.version,
+        clusterAddress: transport.clusterAddress,
+        clusterSecret: joining.clusterSecret(),
+      });
+    };
+    announce();
+    joining.onClusterSecret((secret) => {
+      announce();
+      sessions.broadcast({ type: 'cluster-secret', secret });
+    });
+    closers.push(
+      watch(
+        () => JSON.stringify(addresses()),
+        () => {
+          sessions.broadcast({ type: 'controller-addresses', addresses: addresses() });
+          const hosts = addresses().map(({ host }) => host);
+          note('network-address-changed', 'info', `The controller is at ${hosts.join(', ')} now.`);
+        },
+      ),
+    );
+
+    const access = createAccess({
+      store: createAccessStore(connection),
+      local: options.local,
+      settings: () => settings.current,
+      clock,
+      note,
+    });
+    closers.push(() => access.close());
+    const gatewayHolder: { gateway?: Gateway } = {};
+    const settingsPort = createSettingsPort({
+      store: settings,
+      lan: () => gatewayHolder.gateway?.lan ?? null,
+      onChanged: (sentence) => note('audit-setting-changed', 'info', sentence),
+    });
+    const requestsRunning = (): number => [...routes.running.values()].reduce((sum, count) => sum + count, 0);
+    const links = createLinks({
+      runtime,
+      sessions,
+      transport,
+      expectProbe: (from, to, ttlMs) => dialBacks.expectProbe(from, to, ttlMs),
+      self: { nodeId, name: options.name },
+      clock,
+      requestsRunning,
+    });
+    links.start();
+    closers.push(() => links.close());
+    const self = createControllerSelf({
+      ...options,
+      runtime,
+      transport,
+      look:
+        discovery &&
+        createDiscoveryView({
+          discovery,
+          transport,
+          selfId: nodeId,
+          clock,
+          membership: () => ({ controllerId: nodeId, memberIds: [...runtime.state.nodes.keys()] }),
+          clusterSecret: () => joining.clusterSecret(),
+        }),
+      settings: settingsPort,
+      lan: () => gatewayHolder.gateway?.lan ?? null,
+      doctor: (signal) => doctor(signal),
+      apiAddress: () => gatewayHolder.gateway?.apiAddress ?? '',
+    });
+    const doctor = createControllerDoctor({
+      self: { nodeId, name: options.name, version: options.version },
+      runtime,
+      sessions,
+      transport,
+      links,
+      context: async () => self.doctorContext(),
+      clock,
+    });
 
     const startedAt = clock.now();
     const clusterAddress = transport.clusterAddress;
-    const gatewayHolder: { gateway?: Gateway } = {};
     const service = createControllerService({
       runtime,
       sessions,
@@ -129,27 +265,45 @@ export async function createController(options: ControllerOptions): Promise<Cont
       policy: defaultPolicy,
       store,
       routes,
-      invites,
       transfers: createTransfers(sessions),
       logs,
       about: () => ({
         version: options.version,
-        nodeId: options.nodeId,
+        nodeId,
         name: options.name,
         startedAt,
-        engineBuildId: options.engineBuildId,
+        engineBuildId:
+          options.engine.directory === null
+            ? { known: false, reason: options.engine.reason }
+            : { known: true, value: options.engine.buildId },
         apiAddress: gatewayHolder.gateway?.apiAddress ?? '',
         clusterAddress: clusterAddress && `${clusterAddress.host}:${clusterAddress.port}`,
       }),
-      onRemoved: (nodeId) => sessions.close(nodeId),
+      onRemoved(removed) {
+        sessions.close(removed);
+        void joining.onNodeRemoved();
+      },
     });
 
     const gateway = await createGateway({
       listen: options.api,
       memberSocketPath: options.gatewaySocket,
+      dataDirectory: options.dataDirectory,
       routes,
       service,
-      dialUpstream: options.dialUpstream,
+      dialUpstream: createLeaderDialer({
+        direct: options.dialUpstream,
+        transport,
+        nameOf: (id) => runtime.state.nodes.get(id)?.durable.name ?? `machine ${id.slice(0, 12)}`,
+        now: () => performance.now(),
+      }),
+      access,
+      settings,
+      self: self.port,
+      joining: joiningRoutesGroup(joining),
+      links,
+      note,
+      clock,
       logger: logger.child({ part: 'gateway' }),
     });
     closers.push(() => gateway.close());
@@ -160,9 +314,11 @@ export async function createController(options: ControllerOptions): Promise<Cont
       transport,
       sessions,
       runtime,
+      note,
+      doctorContext: () => self.doctorContext(),
       admitSelf(name) {
-        if (!runtime.state.nodes.has(options.nodeId)) {
-          runtime.commit({ type: 'node-joined', at: clock.now(), nodeId: options.nodeId, name });
+        if (!runtime.state.nodes.has(nodeId)) {
+          runtime.commit({ type: 'node-joined', at: clock.now(), nodeId, name });
         }
       },
       close,
@@ -176,45 +332,20 @@ export async function createController(options: ControllerOptions): Promise<Cont
   }
 }
 
-/** The keys that may speak to the cluster port; our own never comes from outside. */
-function membersOf(runtime: Runtime, selfId: NodeId): Member[] {
-  const { nodes, removedNodes } = runtime.state;
-  const others = [...nodes.values()].filter(({ durable }) => durable.id !== selfId);
-  const members: Member[] = others.map(({ durable }) => ({
-    nodeId: durable.id,
-    role: 'worker',
-    name: durable.name,
-  }));
-  for (const removed of removedNodes.values()) {
-    members.push({
-      nodeId: removed.id,
-      role: 'worker',
-      name: removed.name,
-      refusal: {
-        code: 'node_removed',
-        message: 'This machine was removed from the covey. Join again with a new join string.',
-      },
-    });
-  }
-  return members;
+/** A refusal at the cluster port, for people. */
+function sentenceOf({ remoteAddress, peerId, detail }: TransportAudit): string {
+  const who = peerId ? `${remoteAddress} (key ${peerId.slice(0, 12)})` : remoteAddress;
+  return `Refused at the cluster port: ${who}: ${detail.replace(/\.$/, '')}.`;
 }
 
-/** Where other machines can dial: the bound address, or every address of this machine when bound to all. */
-function clusterAddresses(bound: Address | null): Address[] {
-  if (!bound) return [];
-  if (bound.host !== '0.0.0.0' && bound.host !== '::') return [bound];
-  const all = Object.entries(networkInterfaces()).flatMap(([name, entries]) =>
-    (entries ?? []).map((entry) => ({ name, entry })),
-  );
-  // Containers' and VPNs' adapters are reachable from few machines: last, before loopback.
-  const rank = ({ name, entry }: (typeof all)[number]): number =>
-    (entry.internal ? 8 : 0) +
-    (/^(?:docker|br-|veth|virbr|vmnet|tun|tap|wg|utun|zt|tailscale)/.test(name) ? 4 : 0) +
-    (entry.family === 'IPv6' ? 1 : 0);
-  return all
-    .filter(({ entry }) => !(entry.family === 'IPv6' && entry.address.startsWith('fe80')))
-    .filter(({ entry }) => bound.host === '::' || entry.family === 'IPv4')
-    .sort((a, b) => rank(a) - rank(b))
-    .map(({ entry }) => ({ host: entry.address, port: bound.port }))
-    .slice(0, 16);
+/** Calls `changed` when what `look` returns is not what it was. Returns what ends it. */
+function watch(look: () => string, changed: () => void): () => void {
+  let last = look();
+  const timer = setInterval(() => {
+    const now = look();
+    if (now === last) return;
+    last = now;
+    changed();
+  }, addressesEveryMs);
+  return () => clearInterval(timer);
 }

@@ -1,12 +1,21 @@
-import { productVersion } from '../nodejs/version.ts';
+import { randomBytes } from 'node:crypto';
 import { createController, type Controller } from '../controller/controller.ts';
+import type { BootId } from '#shared/lib/ids.ts';
+import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
+import { watchDuplicates, type DuplicateWatch } from '../nodejs/duplicate-watch.ts';
+import { machineMark } from '../nodejs/machine-id.ts';
+import { openSettings } from '../nodejs/settings/settings-store.ts';
 import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
 import { createSessionPair } from '../nodejs/transport/memory-session.ts';
 import { createTransport } from '../nodejs/transport/transport-client.ts';
+import { productVersion } from '../nodejs/version.ts';
 import type { Worker } from '../../src-worker/worker.ts';
 import type { ControllerArguments } from './arguments.ts';
+import { openDiscovery } from './discovery.ts';
 import { gatewaySocketPath, layFoundation, type Foundation } from './foundation.ts';
 import { announce, closeAll, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
+
+const clock = { now: Date.now };
 
 /** Starts the controller, with `lend` also a worker in the same process, and runs until stopped. */
 export async function startController(options: ControllerArguments): Promise<number> {
@@ -16,12 +25,20 @@ export async function startController(options: ControllerArguments): Promise<num
   const closers: Array<() => Promise<void>> = [() => data.close()];
   const close = (): Promise<void> => closeAll(closers, logger);
   try {
+    const settings = await openSettings(data.path);
+    const local = await ensureLocalAccess(data.path, 'controller');
+    closers.push(() => local.publish(null));
     const gatewaySocket = await gatewaySocketPath(data.path);
     const dialer = createUpstreamDialer({ identity });
     closers.push(async () => dialer.close());
+    const bootId = randomBytes(16).toString('hex') as BootId;
+    const discovery = openDiscovery(options.discovery, settings, logger);
+    if (discovery) closers.push(() => discovery.close());
+    let duplicates: DuplicateWatch | null = null;
     const controller = await createController({
       dataDirectory: data.path,
       nodeId: identity.nodeId,
+      bootId,
       name: options.name,
       version: productVersion,
       api: options.api,
@@ -37,16 +54,30 @@ export async function startController(options: ControllerArguments): Promise<num
           logger: logger.child({ part: 'transport' }),
         }),
       dialUpstream: dialer.dialUpstream,
-      engineBuildId:
-        foundation.engine.directory === null
-          ? { known: false, reason: foundation.engine.reason }
-          : { known: true, value: foundation.engine.buildId },
+      discovery,
+      settings,
+      local,
+      engine: foundation.engine,
+      notices: () => duplicates?.notices() ?? [],
       logger,
-      clock: { now: Date.now },
+      clock,
     });
     closers.push(() => controller.close());
+    if (discovery) {
+      duplicates = watchDuplicates({
+        discovery,
+        transport: () => controller.transport,
+        selfId: identity.nodeId,
+        selfBootId: bootId,
+        controllerId: () => null,
+        logger,
+        onNotice: ({ message }) => controller.note('security-identity-duplicate', 'error', message),
+      });
+      closers.push(async () => duplicates?.close());
+    }
+    await local.publish(controller.apiAddress);
     if (options.lend) {
-      const worker = await lend(controller, foundation, options.name);
+      const worker = await lend(controller, foundation, options.name, bootId);
       closers.push(() => worker.close());
     }
     const cluster = controller.transport.clusterAddress;
@@ -61,7 +92,7 @@ export async function startController(options: ControllerArguments): Promise<num
         apiAddress: controller.apiAddress,
         clusterAddress,
       },
-      `Covey controller ${options.name} is up.\n  API      ${controller.apiAddress}/v1\n  cluster  ${clusterAddress}\nAdd a machine: run "covey invite" here.`,
+      `Covey controller ${options.name} is up.\n  API      ${controller.apiAddress}/v1\n  cluster  ${clusterAddress}\nAdd a machine: start "covey worker" there, then "covey join".`,
       options,
     );
     return await runUntilStopped(close, logger, options);
@@ -76,14 +107,17 @@ async function lend(
   controller: Controller,
   { data, identity, engine, processHost, logger }: Foundation,
   name: string,
+  bootId: BootId,
 ): Promise<Worker> {
   const { createWorker } = await import('../../src-worker/worker.ts');
   const { createModelHandlers } = await import('../../src-worker/models/handlers.ts');
+  const { createDoctorHandlers } = await import('../../src-worker/doctor/handlers.ts');
   controller.admitSelf(name);
   return createWorker({
     dataDirectory: data.path,
     name,
     version: productVersion,
+    bootId,
     engine,
     processHost,
     transport: controller.transport,
@@ -96,8 +130,18 @@ async function lend(
         return pair.atWorker;
       },
     },
-    models: await createModelHandlers({ dataDirectory: data.path, logger }),
+    machine: await machineMark(identity.nodeId),
+    handlers: {
+      ...(await createModelHandlers({ dataDirectory: data.path, logger })),
+      ...createDoctorHandlers({
+        context: async () => controller.doctorContext(),
+        transport: controller.transport,
+        clock,
+      }),
+    },
+    onClusterSecret: () => undefined,
+    onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),
     logger: logger.child({ role: 'worker' }),
-    clock: { now: Date.now },
+    clock,
   });
 }

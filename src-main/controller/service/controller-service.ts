@@ -6,7 +6,6 @@ import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import { loadModel, type LoadContext } from '../deployments/load.ts';
 import type { ControllerService } from '../gateway/ports.ts';
 import type { Routes } from '../deployments/routes.ts';
-import type { Invites } from '../joining/invites.ts';
 import type { Transfers } from '../models/transfers.ts';
 import type { ControllerStore } from '../state/sqlite/store.ts';
 import { deploymentStatus, isEligible } from '../state/selectors.ts';
@@ -18,7 +17,6 @@ import { deploymentView, nodeView } from './views.ts';
 export interface ServiceOptions extends LoadContext {
   readonly store: ControllerStore;
   readonly routes: Routes;
-  readonly invites: Invites;
   readonly transfers: Transfers;
   readonly logs: NodeLogs;
   /** The unchanging part of the status. */
@@ -102,7 +100,6 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       runtime.commit({ type: 'node-removed', at: clock.now(), nodeId: id });
       options.onRemoved(id);
     },
-    invite: () => options.invites.create(),
     async models(signal) {
       const connected = [...runtime.state.nodes.values()].filter((node) => node.live.session !== null);
       const lists = await Promise.allSettled(

@@ -1,0 +1,100 @@
+import type { Discovery } from '../nodejs/discovery/discovery.ts';
+import { discoveryOff, type DiscoveryLook } from '../nodejs/discovery/view.ts';
+import type { SelfView } from '#shared/api/self.ts';
+import { CoveyError, type ErrorBody } from '#shared/errors.ts';
+import type { DoctorContext } from '../nodejs/doctor/context.ts';
+import type { SelfPort } from '../nodejs/self-port.ts';
+import type { LanPort, SettingsPort } from '../nodejs/settings/settings-port.ts';
+import type { Transport } from '../nodejs/transport/transport.ts';
+import type { DoctorReport } from '#shared/api/self.ts';
+import type { ControllerOptions } from './controller.ts';
+import type { Runtime } from './runtime/runtime.ts';
+
+export interface ControllerSelf {
+  readonly port: SelfPort;
+  /** For the doctor, whoever asks it. */
+  doctorContext(): DoctorContext;
+}
+
+/** What `/api` tells and does about the controller's own machine. */
+export function createControllerSelf(
+  options: Pick<ControllerOptions, 'nodeId' | 'name' | 'version' | 'dataDirectory' | 'engine'> & {
+    readonly runtime: Runtime;
+    readonly transport: Transport;
+    readonly discovery: Discovery | null;
+    /** null: discovery is off. */
+    readonly look: DiscoveryLook | null;
+    readonly settings: SettingsPort;
+    readonly lan: () => LanPort | null;
+    readonly doctor: (signal: AbortSignal) => Promise<DoctorReport>;
+    readonly apiAddress: () => string;
+    readonly notices: () => readonly ErrorBody[];
+  },
+): ControllerSelf {
+  const { transport, settings, discovery, runtime, nodeId, engine } = options;
+  const joinsNothing = (): never => {
+    throw new CoveyError(
+      'invalid_request',
+      'This machine is a controller: others join it. "covey invite" or "covey pending" here lets them in.',
+    );
+  };
+  const self = (): SelfView => ({
+    role: 'controller',
+    nodeId,
+    name: options.name,
+    version: options.version,
+    apiAddress: options.apiAddress(),
+    clusterAddress: transport.clusterAddress,
+    dataDirectory: options.dataDirectory,
+    membership: null,
+    join: null,
+    notices: [...options.notices()],
+  });
+  return {
+    port: {
+      self,
+      startJoin: async () => joinsNothing(),
+      confirmJoin: joinsNothing,
+      cancelJoin: joinsNothing,
+      leave: async () => joinsNothing(),
+      discovery: (signal) => (options.look ? options.look(signal) : Promise.resolve(discoveryOff())),
+      doctor: options.doctor,
+      settings: () => settings.view(),
+      setSettings: (patch) => settings.patch(patch),
+    },
+    doctorContext() {
+      const own = runtime.state.nodes.get(nodeId);
+      const lan = options.lan();
+      const { enabled } = settings.view().settings.lan;
+      return {
+        dataDirectory: options.dataDirectory,
+        version: options.version,
+        settings: settings.view().settings,
+        settingsProblem: null,
+        engine:
+          engine.directory === null ? { buildId: null, reason: engine.reason } : { buildId: engine.buildId },
+        node: {
+          role: 'controller',
+          lends: own !== undefined,
+          apiAddress: options.apiAddress(),
+          clusterAddress: transport.clusterAddress,
+          hardware: own?.durable.facts?.hardware ?? null,
+          discovery: discovery && {
+            interfaces: discovery.interfaces(),
+            peers: discovery.peers().length,
+          },
+          controller: null,
+          notices: self().notices,
+          lan:
+            lan && enabled
+              ? {
+                  addresses: lan.addresses,
+                  certificateExpiresAt: lan.certificate?.expiresAt ?? null,
+                  problems: lan.problems,
+                }
+              : null,
+        },
+      };
+    },
+  };
+}
