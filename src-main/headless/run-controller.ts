@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createController, type Controller } from '../controller/controller.ts';
 import type { BootId } from '#shared/lib/ids.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
-import { watchDuplicates, type DuplicateWatch } from '../nodejs/duplicate-watch.ts';
+import { createDuplicateWatch, type DuplicateWatch } from '../nodejs/duplicate-watch.ts';
 import { machineMark } from '../nodejs/machine-id.ts';
 import { openSettings } from '../nodejs/settings/settings-store.ts';
 import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
@@ -64,14 +64,14 @@ export async function startController(options: ControllerArguments): Promise<num
     });
     closers.push(() => controller.close());
     if (discovery) {
-      duplicates = watchDuplicates({
+      duplicates = createDuplicateWatch({
         discovery,
-        transport: () => controller.transport,
-        selfId: identity.nodeId,
-        selfBootId: bootId,
+        transport: controller.transport,
+        self: { nodeId: identity.nodeId, bootId },
         controllerId: () => null,
+        clock,
         logger,
-        onNotice: ({ message }) => controller.note('security-identity-duplicate', 'error', message),
+        onDuplicate: ({ message }) => controller.note('security-identity-duplicate', 'error', message),
       });
       closers.push(async () => duplicates?.close());
     }

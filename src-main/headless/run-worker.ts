@@ -6,7 +6,7 @@ import type { BootId } from '#shared/lib/ids.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
 import { announceNode } from '../nodejs/discovery/announce-node.ts';
 import { createDiscoveryView } from '../nodejs/discovery/view.ts';
-import { watchDuplicates } from '../nodejs/duplicate-watch.ts';
+import { createDuplicateWatch } from '../nodejs/duplicate-watch.ts';
 import { machineMark } from '../nodejs/machine-id.ts';
 import { readMembership, type Membership } from '../nodejs/membership.ts';
 import { createSettingsPort } from '../nodejs/settings/settings-port.ts';
@@ -81,12 +81,12 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
     });
     closers.push(async () => joiner.close());
     const duplicates = discovery
-      ? watchDuplicates({
+      ? createDuplicateWatch({
           discovery,
-          transport: () => transport,
-          selfId: identity.nodeId,
-          selfBootId: bootId,
+          transport,
+          self: { nodeId: identity.nodeId, bootId },
           controllerId: () => life.current?.membership.controllerId ?? null,
+          clock,
           logger,
         })
       : null;
