@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { CommandContext } from './context.ts';
 import type { CliIo } from './io.ts';
 import { suggest } from './suggest.ts';
@@ -20,12 +20,12 @@ export interface CommandRegistry {
   readonly program: Command;
   readonly io: CliIo;
   /** `add('drain <node>', '...').option(...).action(...)`; below `parent` where one is given. */
-  add(nameAndArguments: string, description: string, parent?: Command): Command;
+  readonly add: (nameAndArguments: string, description: string, parent?: Command) => Command;
   /** A word with subcommands that alone does `list`: `covey nodes` is `covey nodes list`. */
-  group(name: string, description: string, list: Action): Command;
+  readonly group: (name: string, description: string, list: Action) => Command;
   /** To be called in `.action(...)`. */
-  act(command: Command, action: Action): Promise<void>;
-  options(command: Command): GlobalOptions;
+  readonly act: (command: Command, action: Action) => Promise<void>;
+  readonly options: (command: Command) => GlobalOptions;
 }
 
 export type AddCommands = (registry: CommandRegistry) => void;

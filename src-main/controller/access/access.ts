@@ -45,7 +45,7 @@ export interface AccessControl {
   /** @throws CoveyError `invalid_request` when the caller is no session */
   logout(principal: Principal): void;
   /** A request that a page of another site or a wrong name made was refused. */
-  noteRefused(error: CoveyError, remoteAddress: string): void;
+  readonly noteRefused: (error: CoveyError, remoteAddress: string) => void;
   close(): void;
 }
 

@@ -1,4 +1,5 @@
-import { webcrypto, X509Certificate } from 'node:crypto';
+import { webcrypto, type X509Certificate } from 'node:crypto';
+import type * as X509 from '@peculiar/x509';
 import type { TlsCertificate } from '../http/http-server.ts';
 import type { LanNames } from './lan-names.ts';
 
@@ -11,7 +12,7 @@ export const leafLifeMs = 90 * dayMs;
 const authorityLifeMs = 3_650 * dayMs;
 
 /** Loaded only here: a certificate is made a few times a year. The first is what the second requires to be there. */
-async function library(): Promise<typeof import('@peculiar/x509')> {
+async function library(): Promise<typeof X509> {
   await import('reflect-metadata');
   return import('@peculiar/x509');
 }
