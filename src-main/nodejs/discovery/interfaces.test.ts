@@ -60,8 +60,8 @@ describe('which interfaces are used', () => {
     expect(planInterfaces({})).toEqual({ used: [], unused: [], ownAddresses: [] });
   });
 
-  it('says that IPv6 alone is not enough, but not for every container cable', () => {
-    const plan = planInterfaces({ lo, eth0: [v6('2001:db8::5')], veth1: [v6('fe80::3')] });
+  it('says that IPv6 alone is not enough, but not for every idle adapter', () => {
+    const plan = planInterfaces({ lo, eth0: [v6('2001:db8::5')], awdl0: [v6('fe80::3')] });
     expect(plan.used.map((one) => one.name)).toEqual(['lo']);
     expect(plan.unused).toMatchObject([{ name: 'eth0', problem: expect.stringContaining('only IPv6') }]);
     expect(plan.ownAddresses).toEqual(['2001:db8::5']);

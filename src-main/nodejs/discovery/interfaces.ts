@@ -39,9 +39,12 @@ export function planInterfaces(interfaces: Interfaces): InterfacePlan {
       const virtual = isVirtualInterface(name) || (!internal && mac === '00:00:00:00:00:00');
       (internal ? loopback : v4).push({ name, address, netmask, virtual });
     }
-    const sixes = entries.filter((entry) => entry.family === 'IPv6' && !entry.internal);
+    // Link-local ones mean nothing to others, and idle adapters have them too.
+    const sixes = entries.filter(
+      (entry) => entry.family === 'IPv6' && !entry.internal && !/^fe80:/i.test(entry.address),
+    );
     const virtual = isVirtualInterface(name);
-    for (const { address } of sixes) if (!/^fe80:/i.test(address)) v6.push({ address, virtual });
+    for (const { address } of sixes) v6.push({ address, virtual });
     if (fours.length === 0 && sixes[0] && !virtual) {
       const { address } = sixes[0];
       const problem = 'has only IPv6 addresses, and discovery speaks IPv4: add machines there by address';

@@ -34,12 +34,12 @@ describe('the table of peers', () => {
     expect(table.list()[0]?.addresses.map(({ host }) => host)).toEqual(['10.0.0.5']);
   });
 
-  it('joins what is heard on several interfaces', () => {
+  it('joins what is heard on several interfaces, the newest source first', () => {
     const table = createPeerTable();
     hear(table, said({ addresses: [] }));
     hear(table, said({ addresses: [] }), lan('169.254.1.1', 'usb0'));
     expect(table.list()).toMatchObject([
-      { addresses: [{ host: '10.0.0.5' }, { host: '169.254.1.1' }], interfaces: ['eth0', 'usb0'] },
+      { addresses: [{ host: '169.254.1.1' }, { host: '10.0.0.5' }], interfaces: ['usb0', 'eth0'] },
     ]);
   });
 

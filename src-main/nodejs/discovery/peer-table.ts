@@ -132,7 +132,8 @@ function describe(entry: Entry): string {
 }
 
 function toPeer({ latest, sources }: Entry): FoundPeer {
-  const heard = [...sources];
+  // Newest first: after a change of address the old one is the one that no longer answers.
+  const heard = [...sources].reverse();
   const addresses = new Map<string, Address>();
   const add = (host: string, port: number): void => {
     const key = `${host} ${port}`;
