@@ -38,6 +38,7 @@ export function scriptedIo(
       };
     },
     ask: async () => answers.shift() ?? null,
+    secretLine: async () => answers.shift() ?? null,
     fileExists: () => false,
     ...changes,
     stdout: () => out.join(''),

@@ -19,5 +19,10 @@ export interface CliIo {
   onInterrupt(listener: () => void): () => void;
   /** One line typed by a person; null when nobody can answer. */
   ask(question: string): Promise<string | null>;
+  /**
+   * One line that nobody should read over a shoulder or in a process list: typed without echo, or the first line of
+   * standard input where that is no terminal. null: none came within a minute.
+   */
+  secretLine(question: string): Promise<string | null>;
   fileExists(path: string): boolean;
 }

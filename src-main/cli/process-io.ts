@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
+import { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliIo } from './io.ts';
 
@@ -33,6 +34,26 @@ export function processIo(): CliIo {
         line.close();
       }
     },
+    secretLine,
     fileExists: existsSync,
   };
+}
+
+const secretLineMs = 60_000;
+
+async function secretLine(question: string): Promise<string | null> {
+  const terminal = process.stdin.isTTY === true;
+  if (terminal) process.stderr.write(question);
+  // A terminal echoes through the interface's output, so this one shows nothing.
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: process.stdin, output, terminal });
+  const timer = setTimeout(() => lines.close(), secretLineMs);
+  try {
+    for await (const line of lines) return line;
+    return null;
+  } finally {
+    clearTimeout(timer);
+    lines.close();
+    if (terminal) process.stderr.write('\n');
+  }
 }
