@@ -6,6 +6,9 @@ const megabytes = 1_000_000;
 export const plans: readonly FuzzPlan[] = [
   { name: 'session-controller', share: 0.2, deadlineMs: 5_000, growthBytes: 16 * megabytes },
   { name: 'session-worker', share: 0.14, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'join-controller', share: 0.08, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'join-worker', share: 0.06, deadlineMs: 5_000, growthBytes: 16 * megabytes },
+  { name: 'cluster-port', share: 0.02, deadlineMs: 20_000, growthBytes: 32 * megabytes },
   { name: 'frames', share: 0.2, deadlineMs: 5_000, growthBytes: 16 * megabytes },
   { name: 'mdns', share: 0.18, deadlineMs: 5_000, growthBytes: 16 * megabytes },
   { name: 'join-string', share: 0.06, deadlineMs: 5_000, growthBytes: 16 * megabytes },

@@ -14,7 +14,7 @@ export interface FuzzSession {
   end(): void;
 }
 
-export function createFuzzSession(peerId: NodeId): FuzzSession {
+export function createFuzzSession(peerId: NodeId, remoteAddress = '192.0.2.1'): FuzzSession {
   const messages: Array<(text: string) => void> = [];
   const closes: Array<(reason: CoveyError | null) => void> = [];
   const sent: string[] = [];
@@ -27,7 +27,7 @@ export function createFuzzSession(peerId: NodeId): FuzzSession {
     },
     peer: {
       peerId,
-      remoteAddress: '192.0.2.1',
+      remoteAddress,
       localAddress: '192.0.2.2',
       dialledAddress: null,
       send: (text) => void (over || sent.push(text)),

@@ -49,6 +49,9 @@ export function splice(near: Socket, far: Socket, observer: SpliceObserver = {})
   }
   near.on('data', onNear);
   far.on('data', onFar);
+  // An end that came before they were joined is not told again.
+  if (near.readableEnded || near.destroyed) finish('near', null);
+  else if (far.readableEnded || far.destroyed) finish('far', null);
   return () => {
     if (!over) {
       over = true;

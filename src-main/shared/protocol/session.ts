@@ -95,6 +95,13 @@ export const workerFrame = z.discriminatedUnion('type', [
 ]);
 export type WorkerFrame = z.infer<typeof workerFrame>;
 
+/** More would overflow a timer, which then fires at once and for ever. */
+const timerMs = z
+  .number()
+  .int()
+  .positive()
+  .max(2 ** 31 - 1);
+
 export const memberSchema = z.object({ nodeId: nodeIdSchema, name: shortText });
 
 export const controllerFrame = z.discriminatedUnion('type', [
@@ -104,11 +111,11 @@ export const controllerFrame = z.discriminatedUnion('type', [
     controllerName: shortText,
     /** The name by which the covey knows this node. */
     name: shortText,
-    heartbeatMs: z.number().int().positive(),
+    heartbeatMs: timerMs,
     /** Without an ack for this long the worker drops the session and dials again. */
-    silenceMs: z.number().int().positive(),
+    silenceMs: timerMs,
     /** How long loaded engines may run on without a controller. */
-    leaseMs: z.number().int().positive(),
+    leaseMs: timerMs,
     /** The controller's clock, epoch ms. */
     at: z.number().int().nonnegative(),
   }),
