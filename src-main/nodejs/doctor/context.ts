@@ -21,13 +21,13 @@ export interface RunningNode {
   readonly role: 'controller' | 'worker';
   /** Lends this machine: a worker, or a controller with `--lend`. */
   readonly lends: boolean;
-  /** `http://HOST:PORT`, null when it serves no API. */
+  /** `http://HOST:PORT`, null or empty when it serves no API. */
   readonly apiAddress: string | null;
   /** null: it does not listen. */
   readonly clusterAddress: Address | null;
   /** null: not probed yet, or it does not lend. */
   readonly hardware: Hardware | null;
-  /** What discovery says of its interfaces; null: it is off. */
+  /** What discovery says of its interfaces; null: the node was started without it. */
   readonly discovery: { readonly interfaces: readonly InterfaceView[]; readonly peers: number } | null;
   /** A worker's controller; null: it belongs to no covey, or is the controller. */
   readonly controller: ControllerContact | null;

@@ -60,7 +60,7 @@ export async function checkDataDirectory(context: DoctorContext, system: DoctorS
     return {
       status: 'fail',
       summary: `${foreign[0].path} belongs to another user (number ${foreign[0].uid}), so Covey may fail to write it`,
-      action: `Give it back with: sudo chown -R "$USER" "${dataDirectory}"`,
+      action: `Give it back with "sudo chown -R $USER '${dataDirectory}'"`,
     };
   }
   const isClosed = (directory.mode & 0o077) === 0;
@@ -68,7 +68,7 @@ export async function checkDataDirectory(context: DoctorContext, system: DoctorS
   if (isClosed && loose.length === 0) {
     return { status: 'ok', summary: `Only this user can read ${dataDirectory} (mode 700, files 600)` };
   }
-  const action = `Close it with: chmod -R go= "${dataDirectory}"`;
+  const action = `Close it with "chmod -R go= '${dataDirectory}'"`;
   const exposed = loose.filter((file) => secrets.some((name) => file.path === join(dataDirectory, name)));
   if (!isClosed && exposed.length > 0) {
     return {

@@ -43,6 +43,12 @@ export async function checkMulticast(context: DoctorContext, system: DoctorSyste
       summary: 'Discovery is off by the setting discovery.enabled, so machines are added by address',
     };
   }
+  if (context.node !== null && context.node.discovery === null) {
+    return {
+      status: 'skipped',
+      summary: 'This node was started without discovery, so machines are added by address',
+    };
+  }
   const addresses = system.addresses();
   const { bindProblem, interfaces } = await system.multicast(addresses);
   if (bindProblem !== null) {

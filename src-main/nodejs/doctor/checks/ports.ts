@@ -37,7 +37,7 @@ function portsOf({ node, settings }: DoctorContext): { ports: Port[]; unused: Do
   const ports: Port[] = [];
   const unused: DoctorCheck[] = [];
   const apiPort = node?.apiAddress ? portOfUrl(node.apiAddress) : defaults.apiPort;
-  if (node && node.apiAddress === null) {
+  if (node && !node.apiAddress) {
     const summary = 'This node was started without an API';
     unused.push(finishCheck('port-api', 'API port', { status: 'skipped', summary }));
   } else {
@@ -126,6 +126,9 @@ async function judgeMdns(
 ): Promise<Finding> {
   if (!settings.discovery.enabled) {
     return { status: 'skipped', summary: 'Discovery is off by the setting discovery.enabled' };
+  }
+  if (node !== null && node.discovery === null) {
+    return { status: 'skipped', summary: 'This node was started without discovery' };
   }
   if (!use.known) {
     return { status: 'skipped', summary: `Who uses port ${mdns.port} is not known: ${use.reason}` };

@@ -91,7 +91,7 @@ export function openPortText(platform: string, port: number): string {
     case 'darwin':
       return 'System Settings, Network, Firewall, Options, allow incoming connections for Covey (node)';
     case 'win32':
-      return `as administrator: netsh advfirewall firewall add rule name="Covey" dir=in action=allow protocol=TCP localport=${port}`;
+      return `"netsh advfirewall firewall add rule name=Covey dir=in action=allow protocol=TCP localport=${port}" as administrator`;
     default:
       return `allow TCP port ${port} in`;
   }

@@ -171,10 +171,10 @@ async function onWindows(system: DoctorSystem): Promise<Sensed> {
 }
 
 function stayAwake(platform: NodeJS.Platform): string {
-  if (platform === 'darwin') return 'Keep it awake while plugged in with: sudo pmset -c sleep 0';
+  if (platform === 'darwin') return 'Keep it awake while plugged in with "sudo pmset -c sleep 0"';
   if (platform === 'win32')
-    return 'Keep it awake while plugged in with: powercfg /change standby-timeout-ac 0';
-  return 'Switch off automatic suspend in the power settings, or for all users with: sudo systemctl mask suspend.target';
+    return 'Keep it awake while plugged in with "powercfg /change standby-timeout-ac 0"';
+  return 'Switch off automatic suspend in the power settings, or for all users with "sudo systemctl mask suspend.target"';
 }
 
 function keepOpen(platform: NodeJS.Platform): string {
