@@ -1,8 +1,13 @@
 import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import OpenAI from 'openai';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
+import { scriptedSelf } from '../../src-main/nodejs/access/fixtures.ts';
+import { newToken } from '../../src-main/nodejs/access/tokens.ts';
 import {
   answer,
   chunk,
@@ -17,6 +22,7 @@ import {
   type ScriptedUpstream,
   type UpstreamRequest,
 } from '../../src-main/nodejs/http/fixtures.ts';
+import { openSettings, type SettingsStore } from '../../src-main/nodejs/settings/settings-store.ts';
 import { createForwarder, type Forwarder } from './forwarder.ts';
 
 let controller: ScriptedUpstream;
@@ -30,6 +36,9 @@ let status: {
 };
 let forwarder: Forwarder;
 let port: number;
+let directory: string;
+let settings: SettingsStore;
+const localToken = newToken('local');
 
 beforeEach(async () => {
   script = ({ socket }) => socket.destroy();
@@ -46,10 +55,20 @@ beforeEach(async () => {
     trouble: null,
     engines: [{ endpoint: { apiKey: 'secret' } }],
   };
+  directory = await mkdtemp(join(tmpdir(), 'covey-forwarder-'));
+  settings = await openSettings(directory);
   forwarder = await createForwarder({
     listen: { host: '127.0.0.1', port: 0 },
     dialGateway: (signal) => dial(signal),
     status: () => status,
+    local: {
+      token: localToken,
+      verify: (candidate) => candidate === localToken,
+      publish: () => Promise.resolve(),
+    },
+    self: scriptedSelf('worker'),
+    settings,
+    clock: { now: Date.now },
     logger: recordingLogger(),
   });
   port = Number(new URL(forwarder.apiAddress).port);
@@ -57,6 +76,7 @@ beforeEach(async () => {
 afterEach(async () => {
   await forwarder.close();
   await controller.close();
+  await rm(directory, { recursive: true });
 });
 
 const event = (text: string): string =>
@@ -64,7 +84,7 @@ const event = (text: string): string =>
 const done = `${chunk('data: [DONE]\n\n')}0\r\n\r\n`;
 
 describe('/v1', () => {
-  it("goes to the controller as it came, without the caller's credentials", async () => {
+  it('goes to the controller as it came, without credentials of other services', async () => {
     script = ({ socket }) => socket.end(answer(200, '{"object":"list","data":[]}'));
     const got = parseAnswer(
       await rawExchange(port, getText(port, '/v1/models?x=%20y', ['Cookie: a=b', 'Connection: close'])),
@@ -200,14 +220,129 @@ describe('/v1', () => {
   });
 });
 
-it("sends /api to the controller's own machine", async () => {
-  const response = await fetch(`${forwarder.apiAddress}/api/nodes`);
-  expect(response.status).toBe(404);
-  expect(await response.json()).toEqual({
-    error: {
-      code: 'route_not_found',
-      message: 'This machine is a worker: run this command on the controller, den.',
-    },
+describe('a key', () => {
+  it('goes along, and the wish of this machine that there be one', async () => {
+    script = ({ socket }) => socket.end(answer(200, '{}'));
+    const key = newToken('key');
+    await rawExchange(
+      port,
+      getText(port, '/v1/models', [`Authorization: Bearer ${key}`, 'Connection: close']),
+    );
+    await settings.patch({ api: { requireKey: true } });
+    await rawExchange(port, getText(port, '/v1/models'));
+    // Nobody adds the wish, or a second line, from outside.
+    await rawExchange(port, getText(port, '/v1/models', ['covey-require-key: 0', 'Connection: close']));
+    expect(controller.requests.map(({ head }) => head)).toEqual([
+      `GET /v1/models HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${key}\r\nConnection: close`,
+      'GET /v1/models HTTP/1.1\r\nHost: gateway\r\ncovey-require-key: 1\r\nConnection: close',
+      'GET /v1/models HTTP/1.1\r\nHost: gateway\r\ncovey-require-key: 1\r\nConnection: close',
+    ]);
+  });
+
+  it("that is this machine's own token stays here", async () => {
+    script = ({ socket }) => socket.end(answer(200, '{}'));
+    await rawExchange(
+      port,
+      getText(port, '/v1/models', [`Authorization: Bearer ${localToken}`, 'Connection: close']),
+    );
+    expect(controller.requests[0]?.head).not.toContain('Authorization');
+  });
+});
+
+describe('/api', () => {
+  async function call(
+    method: string,
+    path: string,
+    token?: string,
+    body?: object,
+  ): Promise<{ status: number; json: unknown }> {
+    const response = await fetch(forwarder.apiAddress + path, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, json: await response.json() };
+  }
+  const code = (json: unknown): unknown => (json as { error: { code: string } }).error.code;
+
+  it("about this machine is answered here, for this machine's own token alone", async () => {
+    expect(await call('GET', '/api/self', localToken)).toMatchObject({
+      status: 200,
+      json: { role: 'worker' },
+    });
+    expect((await call('PATCH', '/api/settings', localToken, {})).status).toBe(200);
+    for (const token of [newToken('session'), newToken('key'), newToken('local'), 'x']) {
+      const { status, json } = await call('GET', '/api/settings', token);
+      expect([status, code(json)]).toEqual([401, 'token_invalid']);
+    }
+    expect(code((await call('GET', '/api/self')).json)).toBe('token_missing');
+    expect(controller.requests).toHaveLength(0);
+  });
+
+  it("of the controller goes there with the caller's own login or key", async () => {
+    script = ({ socket }) => socket.end(answer(202, '{"did":"it"}'));
+    const token = newToken('session');
+    expect(await call('GET', '/api/nodes?x=1', token)).toEqual({ status: 202, json: { did: 'it' } });
+    await call('POST', '/api/nodes/a/drain', token, { deadlineMs: 5 });
+    await call('DELETE', '/api/nodes/a', token);
+    const line = `\r\nHost: gateway\r\nAuthorization: Bearer ${token}\r\n`;
+    expect(controller.requests.map(({ head }) => head)).toEqual([
+      `GET /api/nodes?x=1 HTTP/1.1${line}Connection: close`,
+      `POST /api/nodes/a/drain HTTP/1.1${line}Content-Type: application/json\r\nContent-Length: 16\r\nConnection: close`,
+      `DELETE /api/nodes/a HTTP/1.1${line}Connection: close`,
+    ]);
+  });
+
+  it("is not reached with this machine's own token, a wrong one or none", async () => {
+    expect(await call('GET', '/api/nodes', localToken)).toMatchObject({
+      status: 403,
+      json: { error: { code: 'admin_required' } },
+    });
+    expect(await call('GET', '/api/nodes')).toMatchObject({
+      status: 401,
+      json: { error: { code: 'token_missing' } },
+    });
+    expect(await call('GET', '/api/nodes', 'sk-x')).toMatchObject({
+      status: 401,
+      json: { error: { code: 'token_invalid' } },
+    });
+    for (let count = 0; count < 20; count++) await call('GET', '/api/nodes', newToken('local'));
+    expect(code((await call('GET', '/api/nodes', 'x')).json)).toBe('too_many_requests');
+    expect((await call('GET', '/api/self', localToken)).status).toBe(200);
+    expect(controller.requests).toHaveLength(0);
+  });
+
+  it('lets a person log in at the controller from here', async () => {
+    script = ({ socket }) => socket.end(answer(200, '{"token":"t"}'));
+    expect((await call('POST', '/api/sessions', undefined, { code: 'c' })).json).toEqual({ token: 't' });
+    expect(controller.requests[0]?.body.toString()).toBe('{"code":"c"}');
+  });
+
+  it('streams events, and goes on where they were cut', async () => {
+    script = ({ socket }) => socket.write(`${eventStreamHead}${chunk('id: 8\ndata: {}\n\n')}`);
+    const client = await rawClient(port);
+    const headers = [`Authorization: Bearer ${newToken('session')}`, 'Last-Event-ID: 7'];
+    client.send(getText(port, '/api/events', headers));
+    await client.until('id: 8');
+    expect(controller.requests[0]?.head).toContain('\r\nLast-Event-ID: 7\r\n');
+    client.close();
+    await controller.requests[0]?.closed;
+  });
+
+  it('says when the controller cannot be reached, in its own shape', async () => {
+    dial = () => Promise.reject(new CoveyError('controller_unreachable', 'no answer from 10.0.0.2'));
+    expect(await call('GET', '/api/nodes', newToken('session'))).toEqual({
+      status: 503,
+      json: { error: { code: 'controller_unreachable', message: 'no answer from 10.0.0.2', retryAfterS: 3 } },
+    });
+  });
+
+  it('takes bodies up to 1 MiB', async () => {
+    const body = { x: 'y'.repeat(1024 * 1024) };
+    expect((await call('POST', '/api/deployments', newToken('session'), body)).status).toBe(413);
   });
 });
 
