@@ -191,8 +191,9 @@ function createHost({ name, namespace, address, switchNamespace, port, relays }:
       execFileSync(inside[0], [...inside.slice(1), 'nft', '-f', '-'], { input: table, timeout: 10_000 });
     },
     move(next) {
-      ip('-n', namespace, 'address', 'add', `${next}/24`, 'dev', 'eth0');
+      // In this order: the first address of a subnet takes the others with it.
       ip('-n', namespace, 'address', 'delete', `${current}/24`, 'dev', 'eth0');
+      ip('-n', namespace, 'address', 'add', `${next}/24`, 'dev', 'eth0');
       ip('-n', namespace, 'route', 'replace', 'default', 'dev', 'eth0');
       current = next;
     },

@@ -115,7 +115,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
   const open = async (): Promise<Controller> => {
     const transport = await options.openTransport(membersOf(runtime.state, nodeId));
     closers.push(() => transport.close());
-    const addresses = () => dialAddresses(transport.clusterAddress, undefined, { loopback: true });
+    const addresses = () => dialAddresses(transport.clusterAddress);
 
     const joining = await createJoining({
       store: createJoiningStore(connection),

@@ -141,7 +141,7 @@ export function createDuplicateWatch(options: {
       selfId: self.nodeId,
       selfBootId: self.bootId,
       startedAt,
-      own: dialAddresses(transport.clusterAddress, interfaces(), { loopback: true }),
+      own: [...dialAddresses(transport.clusterAddress, interfaces()), ...loopback(transport.clusterAddress)],
       controllerId: options.controllerId(),
       now: clock.now(),
     };
@@ -210,4 +210,8 @@ function runOf({ nodeId, bootId }: Pick<FoundPeer, 'nodeId' | 'bootId'>): string
 
 function addressText({ host, port }: Address): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function loopback(listen: Address | null): Address[] {
+  return listen ? ['127.0.0.1', '::1'].map((host) => ({ host, port: listen.port })) : [];
 }
