@@ -9,10 +9,13 @@ export async function portOwner(port: number): Promise<string | null> {
 }
 
 /** The error for a port that cannot be had; names its owner where that is known. */
-export async function portInUse(host: string, port: number, advice: string): Promise<CoveyError> {
+export async function portInUse(
+  host: string,
+  port: number,
+  advice: string,
+  field = 'port',
+): Promise<CoveyError> {
   const owner = await portOwner(port);
   const by = owner === null ? 'by another program' : `by ${owner}`;
-  return new CoveyError('port_in_use', `Port ${port} on ${host} is in use ${by}. ${advice}`, {
-    field: 'port',
-  });
+  return new CoveyError('port_in_use', `Port ${port} on ${host} is in use ${by}. ${advice}`, { field });
 }

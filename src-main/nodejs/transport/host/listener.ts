@@ -165,11 +165,9 @@ async function listen(server: Server, { host, port }: ListenerOptions['listen'])
       const noIpv6 = code === 'EAFNOSUPPORT' || code === 'EADDRNOTAVAIL' || code === 'EINVAL';
       if (index < hosts.length - 1 && noIpv6) continue;
       if (code === 'EADDRINUSE') {
-        throw new CoveyError(
-          'port_in_use',
-          `Port ${port} is in use by another program. Choose another with --cluster HOST:PORT.`,
-          { field: 'cluster' },
-        );
+        // Loaded for this one sentence: the transport process stays small.
+        const { portInUse } = await import('../../http/port-owner.ts');
+        throw await portInUse(host, port, 'Choose another with --cluster HOST:PORT.', 'cluster');
       }
       throw new CoveyError('config_invalid', `Cannot listen on ${host}:${port}: ${message}`, {
         field: 'cluster',
