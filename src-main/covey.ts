@@ -11,5 +11,10 @@ if (first === 'controller' || first === 'worker') {
   process.exit(await (first === 'controller' ? runController(rest) : runWorker(rest)));
 } else {
   const { runCli } = await import('./cli/main.ts');
-  process.exitCode = await runCli(process.argv.slice(2));
+  const { processIo } = await import('./cli/process-io.ts');
+  const io = processIo(async (source, destination) => {
+    const { copyDatabase } = await import('./controller/state/sqlite/copy-database.ts');
+    await copyDatabase(source, destination);
+  });
+  process.exitCode = await runCli(process.argv.slice(2), io);
 }

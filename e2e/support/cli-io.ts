@@ -40,6 +40,7 @@ export function scriptedIo(
     ask: async () => answers.shift() ?? null,
     secretLine: async () => answers.shift() ?? null,
     fileExists: () => false,
+    copyDatabase: async () => undefined,
     ...changes,
     stdout: () => out.join(''),
     stderr: () => err.join(''),

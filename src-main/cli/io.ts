@@ -25,4 +25,6 @@ export interface CliIo {
    */
   secretLine(question: string): Promise<string | null>;
   fileExists(path: string): boolean;
+  /** Copies a database that may be in use. Given by the program: the command line itself knows no SQL. */
+  copyDatabase(source: string, destination: string): Promise<void>;
 }

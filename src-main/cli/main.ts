@@ -6,7 +6,6 @@ import { createApiClient, type ApiClient } from './api-client.ts';
 import { apiBaseUrl, createStyle, dataDirectoryOf, outputWidth, tokenFor } from './context.ts';
 import { Exit, UsageError, describeError, exitCodeOf, exitCodes, hintFor } from './failure.ts';
 import type { CliIo } from './io.ts';
-import { processIo } from './process-io.ts';
 import { createProgram } from './program.ts';
 import { readSession } from './saved-session.ts';
 import { suggest } from './suggest.ts';
@@ -16,7 +15,7 @@ import { suggest } from './suggest.ts';
  * @param argv without the program's own name
  * @returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 no controller reached, 130 interrupted
  */
-export async function runCli(argv: readonly string[], io: CliIo = processIo()): Promise<number> {
+export async function runCli(argv: readonly string[], io: CliIo): Promise<number> {
   let json = argv.includes('--json');
   let api: ApiClient | null = null;
   const program = createProgram(io, productVersion, async (options, command) => {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { CliIo } from './io.ts';
 
 /** The real world: this process's streams, environment and signals. */
-export function processIo(): CliIo {
+export function processIo(copyDatabase: CliIo['copyDatabase']): CliIo {
   // `covey nodes | head` closes the pipe early: that is no error of ours.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   return {
@@ -36,6 +36,7 @@ export function processIo(): CliIo {
     },
     secretLine,
     fileExists: existsSync,
+    copyDatabase,
   };
 }
 

@@ -26,23 +26,49 @@ export interface IdentityOptions {
 const keyFile = 'key.pem';
 const certFile = 'cert.pem';
 
+/** In the data directory while a restore replaces what is there: a new identity would take the restored one's place. */
+export const restoreMarker = 'restore-incomplete';
+
 /**
  * Reads the identity in `directory` (`<data>/identity`), or makes one when there is none yet. Both files
  * appear together or not at all. What is there is never replaced: a damaged or mismatched pair throws
  * `data_directory_unusable` naming the file, because a new key would be a new machine to everyone else.
  */
 export async function ensureIdentity(directory: string, options: IdentityOptions): Promise<Identity> {
+  const present = await readIdentity(directory, options.logger);
+  if (present) return present;
+  const marker = join(dirname(directory), restoreMarker);
+  if (await exists(marker)) {
+    throw new CoveyError(
+      'data_directory_unusable',
+      `A restore into ${dirname(directory)} was interrupted. Run "covey restore" again, or delete ${marker} to begin as a new machine.`,
+      { field: 'data' },
+    );
+  }
+  await create(directory, options.now());
+  return read(directory);
+}
+
+/** null: there is none. Throws as `ensureIdentity`; nothing is made, but files that others could read are closed. */
+export async function readIdentity(directory: string, logger: Logger): Promise<Identity | null> {
   const present = await listing(directory);
-  if (present.length === 0) await create(directory, options.now());
+  if (present.length === 0) return null;
   for (const name of [keyFile, certFile]) {
-    if (present.length > 0 && !present.includes(name)) {
+    if (!present.includes(name)) {
       throw unusable(join(directory, name), `is missing beside ${name === keyFile ? certFile : keyFile}`);
     }
   }
-  await restrict(directory, 0o700, options.logger);
-  await restrict(join(directory, keyFile), 0o600, options.logger);
-  await restrict(join(directory, certFile), 0o600, options.logger);
+  await restrict(directory, 0o700, logger);
+  await restrict(join(directory, keyFile), 0o600, logger);
+  await restrict(join(directory, certFile), 0o600, logger);
   return read(directory);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function listing(directory: string): Promise<string[]> {
@@ -134,7 +160,7 @@ function parse<T>(path: string, fault: string, read: () => T): T {
 function unusable(path: string, fault: string, cause?: unknown): CoveyError {
   return new CoveyError(
     'data_directory_unusable',
-    `${path} ${fault}. Restore it from a backup. To start over as a new machine, move the whole identity directory away and join again.`,
+    `${path} ${fault}. Restore it from a backup ("covey restore"). To start over as a new machine, move the whole identity directory away and join again.`,
     { field: 'data' },
     cause,
   );
