@@ -1,11 +1,15 @@
 import { Command } from 'commander';
+import { addAccessCommands } from './commands/access.ts';
+import { addConfigCommands } from './commands/config.ts';
 import { addDeploymentCommands } from './commands/deployments.ts';
 import { addDiscoverCommand } from './commands/discover.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addLinksCommand } from './commands/links.ts';
+import { addJoiningCommands } from './commands/joining.ts';
+import { addIdentityCommands } from './commands/identity.ts';
 import { addLoadCommands } from './commands/load.ts';
 import { addModelCommands } from './commands/models.ts';
-import { addInviteCommand, addNodeActionCommands } from './commands/node-actions.ts';
+import { addNodeActionCommands } from './commands/node-actions.ts';
 import { addNodeCommands } from './commands/nodes.ts';
 import { addStatusCommand } from './commands/status.ts';
 import { addWatchingCommands } from './commands/watching.ts';
@@ -26,12 +30,15 @@ const parts: readonly AddCommands[] = [
   addLoadCommands,
   addDeploymentCommands,
   addDiscoverCommand,
-  addInviteCommand,
+  addJoiningCommands,
   addNodeActionCommands,
   addModelCommands,
   addWatchingCommands,
+  addAccessCommands,
+  addConfigCommands,
   addDoctorCommand,
   addLinksCommand,
+  addIdentityCommands,
 ];
 
 /** The `covey` command line. Both `covey nodes` and `covey nodes list` work, and `workers` is the same word. */

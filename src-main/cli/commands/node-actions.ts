@@ -5,12 +5,6 @@ import { Exit, UsageError, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { duration, printable } from '../text.ts';
 
-export const addInviteCommand: AddCommands = ({ add, act }) => {
-  add('invite', 'print a join string for one more machine').action((_flags, command: Command) =>
-    act(command, invite),
-  );
-};
-
 export const addNodeActionCommands: AddCommands = ({ add, act }) => {
   add('drain <node>', 'give a machine no new work and let it finish')
     .option('--deadline <seconds>', 'time for running requests (default: 600)', parseSeconds)
@@ -75,15 +69,4 @@ export async function removeNode(
   }
   const answer = await api.call('removeNode', { params: { node: node.id } });
   io.out(json ? `${JSON.stringify(answer)}\n` : `${name} is removed: its key is no longer accepted.\n`);
-}
-
-export async function invite({ api, io, json }: CommandContext): Promise<void> {
-  const invitation = await api.call('invite');
-  if (json) return io.out(`${JSON.stringify(invitation)}\n`);
-  // Only the string on stdout: `covey invite | ssh attic covey worker --join -` works.
-  io.out(`${invitation.joinString}\n`);
-  io.err(
-    `Run on the other machine:  covey worker --join -   and paste the line above there.\n` +
-      `It works once, for ${duration(invitation.expiresAt - io.now())}.\n`,
-  );
 }
