@@ -52,10 +52,16 @@ describe.skipIf(missing)(`discovery among hosts${missing ? ` (${missing})` : ''}
     const { code, stderr } = host(name).run(['nft', rules]);
     if (code !== 0) throw new Error(`nft: ${stderr}`);
   };
-  const probe = (name: string, digit: string): Probe => {
+  const probe = (name: string, digit: string, ...bound: string[]): Probe => {
     const started = startProcess({
       label: `probe ${digit}`,
-      argv: [...host(name).prefix, process.execPath, path.join(support, 'discovery-probe.ts'), digit],
+      argv: [
+        ...host(name).prefix,
+        process.execPath,
+        path.join(support, 'discovery-probe.ts'),
+        digit,
+        ...bound,
+      ],
     });
     running.push(started);
     const state = (): ProbeState => {
@@ -193,9 +199,18 @@ describe.skipIf(missing)(`discovery among hosts${missing ? ` (${missing})` : ''}
   );
 
   test('several on one machine, on a network and with loopback alone', async () => {
-    const [a, b, c] = [probe('anna', 'a'), probe('anna', 'b'), probe('anna', 'c')];
-    const all = ({ peers }: ProbeState): boolean => peers.length === 2;
-    for (const one of [a, b, c]) await one.until('the two others', all);
+    const [a, b] = [probe('anna', 'a'), probe('anna', 'b')];
+    const bound = probe('anna', 'c', '127.0.0.1');
+    const far = probe('mallory', 'f');
+    for (const one of [a, b, bound]) {
+      await one.until('the three others', ({ peers }: ProbeState) => peers.length === 3);
+    }
+    const addresses = a.state().peers.find((peer) => peer.nodeId === 'c'.repeat(64))?.addresses;
+    expect(addresses).toContainEqual({ host: '127.0.0.1', port: 7000 });
+    // What only its own machine can reach is of no use elsewhere.
+    await far.until('the two that it can reach', ({ peers }: ProbeState) => peers.length === 2);
+    expect(finds('c')(far.state())).toBe(false);
+
     ip('ben', 'link', 'set', 'eth0', 'down');
     const [d, e] = [probe('ben', 'd'), probe('ben', 'e')];
     expect(first(await d.until('the other', finds('e')), 'e')).toEqual({ host: '127.0.0.1', port: 7000 });

@@ -3,8 +3,8 @@ import type { Logger } from '../../src-main/shared/lib/logger.ts';
 import type { BootId, NodeId } from '../../src-main/shared/lib/ids.ts';
 
 /**
- * Runs discovery alone, in whatever network it is started in: `discovery-probe.ts DIGIT`. Its node id and boot id
- * are made of that digit, and it is called by it. Prints its state as a line of JSON (`ProbeState`) at every
+ * Runs discovery alone, in whatever network it is started in: `discovery-probe.ts DIGIT [HOST]`. Its node id and
+ * boot id are made of that digit, it is called by it, and says that its port is bound to HOST. Prints its state as a line of JSON (`ProbeState`) at every
  * change and a few times a second, until standard input or SIGTERM ends it.
  */
 export interface ProbeState {
@@ -17,7 +17,7 @@ export interface ProbeState {
   readonly cpuMs: number;
 }
 
-const digit = process.argv[2] ?? '0';
+const [digit = '0', host] = process.argv.slice(2);
 const logger: Logger = {
   log: () => undefined,
   debug: () => undefined,
@@ -37,6 +37,7 @@ discovery.announce({
   name: `probe ${digit}`,
   version: '0.1.0',
   port: 7000,
+  ...(host === undefined ? {} : { host }),
   mark: null,
 });
 

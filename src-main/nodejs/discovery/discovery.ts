@@ -123,6 +123,8 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     let news = false;
     for (const announcement of parseAnnouncement(packet)) {
       if (announcement.bootId === own?.bootId && announcement.nodeId === own.nodeId) continue;
+      // Bound to its machine's loopback: that machine alone can reach it.
+      if (announcement.addresses.some(isLoopback) && !vicinity.isOwn(address)) continue;
       news = peers.hear(announcement, source, now, accepts) || news;
     }
     if (news) changed();
@@ -241,7 +243,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   };
 
   const load = (): void => {
-    if (Server || closed) return;
+    if (Server || closed || !enabled) return;
     void import('bonjour-service/dist/lib/mdns-server.js').then(
       (library) => {
         Server = library.Server;
@@ -265,7 +267,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   };
 
   readPlan();
-  load();
+  queueMicrotask(load); // Whoever switches it off at once never loads the library.
   const ticking = setInterval(tick, tickMs).unref();
 
   return {
@@ -329,4 +331,8 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
       shut();
     },
   };
+}
+
+function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1';
 }
