@@ -83,11 +83,12 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
       children.push(startFleet({ ...order, identities: share }));
     }
     const ignore = () => undefined;
-    marker = startSimulatedWorker(
-      own,
-      { ...order, heartbeatMs: 3_600_000 },
-      { ack: ignore, welcome: ignore, ended: ignore, trouble: ignore },
-    );
+    marker = startSimulatedWorker(own, order, {
+      ack: ignore,
+      welcome: ignore,
+      ended: ignore,
+      trouble: ignore,
+    });
     await waitFor(
       'all workers to be connected',
       async () => {
