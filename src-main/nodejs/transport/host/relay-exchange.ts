@@ -48,6 +48,8 @@ interface Waiting {
   readonly peer: NodeId;
   readonly accept: () => void;
   readonly refuse: (error: CoveyError) => void;
+  /** Its socket belongs to nobody again. */
+  readonly release: () => void;
 }
 
 export function createRelayExchange(options: {
@@ -73,8 +75,8 @@ export function createRelayExchange(options: {
     return timer;
   };
 
-  const join = (token: string, a: Waiting, b: Waiting): void => {
-    meetings.delete(token);
+  const join = (a: Waiting, b: Waiting): void => {
+    a.release();
     const names = `${a.from.slice(0, 12)} and ${b.from.slice(0, 12)}`;
     let bytes = 0;
     a.socket.write(options.accepted);
@@ -113,7 +115,29 @@ export function createRelayExchange(options: {
     },
     meet: (socket, from, peer, token) =>
       new Promise((resolve, reject) => {
-        const waiting: Waiting = { socket, from, peer, accept: resolve, refuse: reject };
+        // Whoever waits says nothing, and is read only to see its end.
+        const leave = (): void => {
+          waiting.release();
+          const current = meetings.get(token);
+          if (current?.first !== waiting) return;
+          if (!current.pass) return end(token, gone());
+          current.first = null;
+          current.left = true;
+          reject(gone());
+        };
+        const waiting: Waiting = {
+          socket,
+          from,
+          peer,
+          accept: resolve,
+          refuse(error) {
+            waiting.release();
+            reject(error);
+          },
+          release: () => void socket.off('data', leave).off('end', leave).off('close', leave),
+        };
+        const wait = (): void => void socket.on('data', leave).on('end', leave).on('close', leave);
+
         const meeting = meetings.get(token);
         if (!meeting) {
           const early = [...meetings.values()].filter(({ first }) => first?.from === from).length;
@@ -124,34 +148,26 @@ export function createRelayExchange(options: {
             left: false,
             timer: endLater(token, limits.earlyMs, refused),
           });
-        } else {
-          const { pass, first } = meeting;
-          // Without a pass the second has no more right than the first; with one both must be named in it.
-          if (!pass || !fits(pass, waiting) || first?.from === from) return reject(refused());
-          if (meeting.left) {
-            end(token, gone());
-            return reject(gone());
-          }
-          if (first) {
-            clearTimeout(meeting.timer);
-            if (relays.size >= limits.relays) {
-              meetings.delete(token);
-              first.refuse(tooMany());
-              return reject(tooMany());
-            }
-            return join(token, first, waiting);
-          }
-          meeting.first = waiting;
+          return wait();
         }
-        socket.once('close', () => {
-          const current = meetings.get(token);
-          if (current?.first !== waiting) return;
-          if (!current.pass) return end(token, gone());
-          current.first = null;
-          current.left = true;
-          reject(gone());
-        });
-        return undefined;
+        const { pass, first } = meeting;
+        // Without a pass the second has no more right than the first; with one both must be named in it.
+        if (!pass || !fits(pass, waiting) || first?.from === from) return reject(refused());
+        if (meeting.left) {
+          end(token, gone());
+          return reject(gone());
+        }
+        if (!first) {
+          meeting.first = waiting;
+          return wait();
+        }
+        clearTimeout(meeting.timer);
+        meetings.delete(token);
+        if (relays.size >= limits.relays) {
+          first.refuse(tooMany());
+          return reject(tooMany());
+        }
+        return join(first, waiting);
       }),
     get open() {
       return relays.size;
