@@ -45,6 +45,8 @@ export async function portUses(
 }
 
 const maxUsers = 8;
+/** Of one program: more are looked at no further. */
+const maxDescriptors = 16_384;
 
 /** Inodes of the listening sockets from the kernel's tables, then one walk over all descriptors for their owners. */
 async function fromProc(questions: readonly PortQuestion[]): Promise<PortUse[]> {
@@ -92,7 +94,7 @@ async function listeningInodes({ protocol, port }: PortQuestion): Promise<string
 
 async function socketsOf(pid: string, wanted: ReadonlySet<string>): Promise<string[]> {
   const directory = `/proc/${pid}/fd`;
-  const descriptors = await readdir(directory).catch(() => []);
+  const descriptors = (await readdir(directory).catch(() => [])).slice(0, maxDescriptors);
   const targets = await Promise.all(
     descriptors.map((descriptor) => readlink(`${directory}/${descriptor}`).catch(() => '')),
   );

@@ -3,8 +3,6 @@ import type { DoctorReport } from '#shared/api/self.ts';
 import type { DoctorCheck } from '#shared/domain/doctor.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { hostname } from 'node:os';
-import { runDoctor } from '../../nodejs/doctor/doctor.ts';
-import { localDoctorContext, localNodeId } from '../../nodejs/doctor/local-context.ts';
 import { productVersion } from '../../nodejs/version.ts';
 import type { CommandContext, Style } from '../context.ts';
 import { Exit, exitCodes } from '../failure.ts';
@@ -50,6 +48,9 @@ interface LocalReport {
 }
 
 async function localReport(dataDirectory: string): Promise<LocalReport> {
+  // Seldom needed, and no other command should pay for loading it.
+  const { runDoctor } = await import('../../nodejs/doctor/doctor.ts');
+  const { localDoctorContext, localNodeId } = await import('../../nodejs/doctor/local-context.ts');
   const [nodeId, checks] = await Promise.all([
     localNodeId(dataDirectory),
     localDoctorContext(dataDirectory, productVersion).then((local) => runDoctor(local)),

@@ -5,6 +5,7 @@ import type { DoctorCheck } from '#shared/domain/doctor.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { finishCheck } from '../../nodejs/doctor/check.ts';
+import { skewFinding } from '../../nodejs/doctor/checks/clock.ts';
 import { exampleContext, fakeSystem, runningNode } from '../../nodejs/doctor/fixtures.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import { connected, facts, joined, nodeId } from '../state/fixtures.ts';
@@ -102,6 +103,19 @@ describe("the controller's doctor", () => {
       action: expect.stringContaining('automatic time'),
     });
     expect(check('ben', 'clock')?.status).toBe('ok');
+  });
+
+  it('believes what it sees of a clock that was set right meanwhile, and not of one that is wrong anyway', async () => {
+    const stale = finishCheck('clock', 'Clock', skewFinding(86_400_000));
+    const back = finishCheck('clock', 'Clock', {
+      status: 'fail',
+      summary: 'The clock was set back',
+      action: 'x',
+    });
+    const { run } = setUp({ answer: (id) => ({ checks: [id === a ? stale : back], at: at - 20 }) });
+    const { check } = await run();
+    expect(check('anna', 'clock')).toMatchObject({ status: 'ok', action: null });
+    expect(check('ben', 'clock')).toEqual(back);
   });
 
   it('goes on when a worker does not answer, and says which', async () => {

@@ -19,8 +19,12 @@ export function withCheck(checks: readonly DoctorCheck[], check: DoctorCheck): D
  * @param aheadMs the worker's clock minus ours, as its answer arrived
  */
 export function withClock(checks: readonly DoctorCheck[], aheadMs: number): DoctorCheck[] {
-  if (Math.abs(aheadMs) <= skewWarnMs) return [...checks];
   const own = checks.find(({ id }) => id === 'clock');
+  if (Math.abs(aheadMs) <= skewWarnMs) {
+    // Set right since the session began, which is when the worker compared.
+    const isStale = own !== undefined && own.status !== 'ok' && /the controller's/.test(own.summary);
+    return isStale ? withCheck(checks, finishCheck('clock', 'Clock', skewFinding(aheadMs))) : [...checks];
+  }
   const seen = finishCheck('clock', 'Clock', {
     ...skewFinding(aheadMs),
     ...(own?.action ? { action: own.action } : {}),
