@@ -10,6 +10,7 @@ const modules = (...parts) => inRoot('node_modules', ...parts);
 const steps = [
   ['types, shared code', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.shared.json'],
   ['types, Node.js code', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.node.json'],
+  ['types, pages', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.renderer.json'],
   ['types, scripts', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.scripts.json'],
   ['lint', modules('eslint', 'bin', 'eslint.js'), '.', '--max-warnings=0'],
   [
@@ -17,6 +18,7 @@ const steps = [
     modules('dependency-cruiser', 'bin', 'dependency-cruiser.mjs'),
     'src-main',
     'src-worker',
+    'src-renderer',
     'e2e',
   ],
   ['formatting', modules('prettier', 'bin', 'prettier.cjs'), '--check', '.'],

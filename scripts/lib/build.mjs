@@ -33,6 +33,12 @@ const englishOnly = {
   },
 };
 
+/** The page to log in, for browsers: dist/sign-in/. */
+const page = {
+  source: 'src-renderer/sign-in',
+  files: ['index.html', 'icon.svg', 'sign-in.css', 'sign-in.ts'],
+};
+
 const dist = inRoot('dist');
 const stampFile = path.join(dist, '.stamp');
 
@@ -46,9 +52,9 @@ export async function ensureBuild() {
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === hash) return false;
   const startedAt = Date.now();
   const { build, formatMessages, stop } = await import('esbuild');
-  let result;
+  let outputs;
   try {
-    result = await build({
+    const program = await build({
       absWorkingDir: root,
       entryPoints: Object.entries(entries).map(([out, source]) => ({ in: source, out })),
       outdir: 'dist',
@@ -68,6 +74,22 @@ export async function ensureBuild() {
       plugins: [englishOnly],
       logLevel: 'silent',
     });
+    const pages = await build({
+      absWorkingDir: root,
+      entryPoints: page.files.map((name) => path.posix.join(page.source, name)),
+      outdir: 'dist/sign-in',
+      outbase: page.source,
+      bundle: true,
+      write: false,
+      format: 'esm',
+      platform: 'browser',
+      target: 'es2022',
+      loader: { '.html': 'copy', '.svg': 'copy' },
+      legalComments: 'none',
+      minify: true,
+      logLevel: 'silent',
+    });
+    outputs = [...program.outputFiles, ...pages.outputFiles];
   } catch (error) {
     const messages = /** @type {Partial<import('esbuild').BuildFailure>} */ (error).errors ?? [];
     const lines = await formatMessages(messages, { kind: 'error', color: process.stderr.isTTY === true });
@@ -76,7 +98,7 @@ export async function ensureBuild() {
   } finally {
     await stop(); // Its helper process would stay for as long as this one.
   }
-  replaceDist(result.outputFiles);
+  replaceDist(outputs);
   writeFileSync(stampFile, hash);
   say(`Built dist/ (${duration(Date.now() - startedAt)}).`);
   return true;
@@ -86,8 +108,9 @@ export async function ensureBuild() {
 function replaceDist(files) {
   mkdirSync(dist, { recursive: true });
   rmSync(stampFile, { force: true });
-  const names = new Set(files.map((file) => path.basename(file.path)));
+  const names = new Set(files.map((file) => path.relative(dist, file.path).split(path.sep)[0]));
   for (const file of files) {
+    mkdirSync(path.dirname(file.path), { recursive: true });
     const partial = `${file.path}.${process.pid}.part`;
     writeFileSync(partial, file.contents);
     renameSync(partial, file.path);
@@ -102,10 +125,11 @@ function replaceDist(files) {
 function sourceHash() {
   const hash = createHash('sha256');
   const files = ['package.json', 'package-lock.json', 'scripts/lib/build.mjs'];
-  for (const directory of ['src-main', 'src-worker']) {
+  for (const directory of ['src-main', 'src-worker', 'src-renderer']) {
     for (const entry of readdirSync(inRoot(directory), { recursive: true, withFileTypes: true })) {
       const file = path.join(path.relative(root, entry.parentPath), entry.name);
-      if (entry.isFile() && /\.(ts|sql|json)$/.test(file) && !file.endsWith('.test.ts')) files.push(file);
+      if (entry.isFile() && /\.(ts|sql|json|html|css|svg)$/.test(file) && !file.endsWith('.test.ts'))
+        files.push(file);
     }
   }
   for (const file of files.sort()) {

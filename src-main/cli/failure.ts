@@ -51,6 +51,14 @@ export function hintFor(error: ErrorBody): string | null {
   switch (error.code) {
     case 'controller_unreachable':
       return 'Start one with "covey controller", or say where it is with --api HOST:PORT or COVEY_API.';
+    case 'token_missing':
+    case 'token_invalid':
+      return (
+        "covey shows the token that is in this machine's data directory: say which with --data DIR or\n" +
+        'COVEY_DATA. On a machine that is no controller, log in with "covey login".'
+      );
+    case 'admin_required':
+      return 'Run "covey open" on the controller, then "covey login" here with the code.';
     case 'model_file_not_found':
     case 'model_not_found':
       return 'Get a model with "covey pull hf:OWNER/REPO/FILE.gguf" or "covey import PATH --node NODE".';
