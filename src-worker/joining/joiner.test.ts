@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { JoinView } from '#shared/api/joining.ts';
 import { CoveyError } from '#shared/errors.ts';
@@ -492,6 +493,60 @@ describe('by cluster secret', () => {
     await until('the end', () => !controller.end.isOpen);
     expect(joiner.view().phase).toBe('idle');
   });
+});
+
+const hexes = fc.constantFrom(hex('c'), hex('0'), 'short');
+const controllerFrames = fc.oneof(
+  fc.record({ type: fc.constant('challenge'), controllerName: fc.string(), nonce: hexes }),
+  fc.record({ type: fc.constant('waiting'), expiresInMs: fc.constantFrom(1_000, 1e15, -1, 0.5) }),
+  fc.constant({ type: 'approved' }),
+  fc.record({ type: fc.constant('proof'), controllerName: fc.string(), nonce: hexes, mac: hexes }),
+  fc.constant(admitted),
+  fc.constant({ type: 'refused', error: { code: 'no_such_code', message: '' } }),
+  fc.object(),
+  fc.jsonValue(),
+);
+
+test('whatever a controller says, nothing is joined that no person here has confirmed', async () => {
+  const starts = [
+    () => joiner.start({ controller: '192.0.2.9' }),
+    async () => {
+      joiner.setAutomatic(null);
+      bench.find(kin('home'));
+      joiner.setAutomatic(secret);
+    },
+  ];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...starts),
+      fc.boolean(),
+      fc.array(
+        fc.oneof(
+          controllerFrames.map((frame) => JSON.stringify(frame)),
+          fc.string(),
+        ),
+        { maxLength: 8 },
+      ),
+      async (start, honestFirst, frames) => {
+        joiner.cancel();
+        await start();
+        const controller = await bench.controller();
+        if (honestFirst && joiner.view().by === 'approval') await listAt(controller);
+        for (const frame of frames) controller.say(frame);
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        expect(['connecting', 'comparing', 'approved', 'failed']).toContain(joiner.view().phase);
+        if (joiner.view().phase === 'failed') {
+          expect(joiner.view()).toMatchObject({ code: null, expiresAt: null });
+          expect(joiner.view().error).not.toBeNull();
+        }
+        controller.end.cut();
+        await untilPhase('failed');
+      },
+    ),
+    { numRuns: 150 },
+  );
+  expect(bench.joined).toEqual([]);
+  expect(await readMembership(directory)).toBeNull();
 });
 
 test('after close nothing is begun and nothing shown', async () => {

@@ -6,7 +6,8 @@ const maxLength = 64;
 /** A machine's own name for itself as one word without characters that could deceive; never empty. */
 export function cleanName(wanted: string, nodeId: NodeId): string {
   const word = wanted.trim().replace(/[\s\p{C}]+/gu, '-');
-  return word.slice(0, maxLength) || nodeId.slice(0, 8);
+  // By characters, so that none is cut in two.
+  return [...word].slice(0, maxLength).join('') || nodeId.slice(0, 8);
 }
 
 /** Two machines called "debian" become "debian" and "debian-2": names stand in commands. */
