@@ -174,4 +174,67 @@ describe.skipIf(missing)(`machines that find and reach each other${missing ? ` (
     );
     await untilEligible(controller, 1);
   });
+
+  test.each([
+    ['reverse', ['right'], false],
+    ['relay', ['left', 'right'], true],
+  ] as const)(
+    'when the controller is killed, a model with a %s stage is there after its restart',
+    async (way, shut, reloads) => {
+      const { controller, anna, ben } = await start(() => {
+        for (const name of shut) host(name).firewall(outboundOnly);
+      });
+      await pair(controller, anna);
+      await pair(controller, ben);
+      await untilEligible(controller, 2);
+      const id = await answers(controller);
+      expect(await pathOf(controller, id)).toBe(way);
+      await controller.crash();
+      const again = await cluster.current.startController({
+        host: host('desk'),
+        discovery: true,
+        api: '127.0.0.1:0',
+        name: 'again',
+        dataDirectory: controller.dataDirectory,
+      });
+      const view = await waitFor(
+        'the model to serve again',
+        async () => {
+          const found = await again.client.call('deployment', { params: { id } });
+          return found.status === 'ready' && (!reloads || found.epoch > 1) ? found : null;
+        },
+        60_000,
+      );
+      if (!reloads) expect(view.epoch).toBe(1);
+      expect(await complete(again.api, view.model, prompt, 40)).toBe(predictText(prompt, 40));
+    },
+  );
+
+  test('two machines on one cable, with link-local addresses, no route and another adapter first', async () => {
+    network = createNetwork(['desk', 'left']);
+    for (const [name, address] of [
+      ['desk', '169.254.10.1'],
+      ['left', '169.254.20.2'],
+    ] as const) {
+      const one = host(name);
+      one.run(['ip', 'link', 'add', 'docker0', 'type', 'dummy']);
+      one.run(['ip', 'address', 'add', '172.17.0.1/16', 'dev', 'docker0']);
+      one.run(['ip', 'link', 'set', 'docker0', 'up']);
+      one.run(['ip', 'address', 'flush', 'dev', 'eth0']);
+      one.run(['ip', 'address', 'add', `${address}/16`, 'dev', 'eth0']);
+    }
+    const on = (name: string): NodeOptions => ({ host: host(name), discovery: true, api: '127.0.0.1:0' });
+    const controller = await cluster.current.startController({ ...on('desk'), args: ['--lend'] });
+    const anna = await cluster.current.startWorker({ name: 'anna', ...on('left') });
+    await pair(controller, anna);
+    await untilEligible(controller, 2);
+    const { id } = await loadReady(controller, await predictableModel(), {
+      nodes: [controller.name, 'anna'],
+      split: { [controller.name]: 50, anna: 50 },
+      leader: controller.name,
+    });
+    expect(await pathOf(controller, id)).toBe('direct');
+    const { model } = await controller.client.call('deployment', { params: { id } });
+    expect(await complete(controller.api, model, prompt, 40)).toBe(predictText(prompt, 40));
+  });
 });
