@@ -19,7 +19,9 @@ export class FuzzFailure extends Error {
     index: number,
     detail: string,
   ) {
-    const replay = `node e2e/fuzz/run.ts --target ${plan.name} --seed ${seed} --from ${index} --inputs 1`;
+    const replay =
+      plan.replay?.(seed, index) ??
+      `node e2e/fuzz/run.ts --target ${plan.name} --seed ${seed} --from ${index} --inputs 1`;
     super(`${kind} in ${plan.name}, seed ${seed}, input ${index}: ${detail}\nreplay: ${replay}`);
     this.name = 'FuzzFailure';
   }
@@ -52,6 +54,7 @@ export async function fuzz(
     seed,
     from,
     runs: inputs,
+    atOnce: plan.atOnce ?? 1,
     context: options.context ?? null,
     progress,
   };
@@ -70,8 +73,8 @@ export async function fuzz(
         const at = performance.now();
         const now = Atomics.load(current, 0);
         if (now !== last) [last, since] = [now, at];
-        // The first one pays for the start, the last one for coming to rest.
-        const allowedMs = now === from || now === from + inputs - 1 ? startMs : plan.deadlineMs;
+        // The first one pays for the start, what follows the last for coming to rest.
+        const allowedMs = now === from || now === from + inputs ? startMs : plan.deadlineMs;
         if (at - since > allowedMs) fail('hang', `not done after ${Math.round(at - since)} ms`);
       }, watchEveryMs);
       const over = (): void => clearInterval(watch);

@@ -20,10 +20,14 @@ export interface FuzzPlan {
   readonly name: string;
   /** Of a full run of a million. */
   readonly share: number;
+  /** Inputs at the same time, for targets that mostly wait; default 1. */
+  readonly atOnce?: number;
   /** Longest time for one input. */
   readonly deadlineMs: number;
   /** What memory may grow by after the first fifth of a run. */
   readonly growthBytes: number;
+  /** The command that runs one input again; default: run.ts. */
+  readonly replay?: (seed: number, index: number) => string;
 }
 
 /** In `targets/NAME.ts`, as `createTarget`. */

@@ -11,6 +11,7 @@ export interface ThreadOrder {
   readonly seed: number;
   readonly from: number;
   readonly runs: number;
+  readonly atOnce: number;
   readonly context: unknown;
   /** [0]: the index of the input that is being run. */
   readonly progress: SharedArrayBuffer;
@@ -41,26 +42,47 @@ async function work(order: ThreadOrder): Promise<ThreadReport> {
     const { heapUsed, external } = process.memoryUsage();
     return heapUsed + external;
   };
-  const warmUp = Math.floor(order.runs / 5);
-  let baseline = 0;
   let slowestMs = 0;
   let elapsedMs = 0;
-  for (let done = 0; done < order.runs; done += 1) {
-    if (done === warmUp) baseline = await memory();
-    const index = order.from + done;
-    Atomics.store(progress, 0, index);
+  const runOne = async (index: number): Promise<void> => {
     const startedAt = performance.now();
-    const running = target.run(createRandom(inputSeed(order.seed, index)));
-    if (running) await running;
-    const tookMs = performance.now() - startedAt;
-    elapsedMs += tookMs;
-    if (tookMs > slowestMs) slowestMs = tookMs;
-    if (done % breatheEvery === 0) await new Promise((resolve) => setImmediate(resolve));
-  }
+    try {
+      const running = target.run(createRandom(inputSeed(order.seed, index)));
+      if (running) await running;
+    } catch (error) {
+      Atomics.store(progress, 0, index);
+      throw error;
+    }
+    slowestMs = Math.max(slowestMs, performance.now() - startedAt);
+  };
+  /** The inputs from `first` to before `end`, `atOnce` of them at a time. */
+  const runAll = async (first: number, end: number): Promise<void> => {
+    const startedAt = performance.now();
+    let next = first;
+    const runner = async (): Promise<void> => {
+      for (let index = next++; index < end; index = next++) {
+        Atomics.store(progress, 0, index);
+        await runOne(index);
+        if (index % breatheEvery === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    await Promise.all(Array.from({ length: order.atOnce }, runner));
+    elapsedMs += performance.now() - startedAt;
+  };
+  const { from, runs } = order;
+  const warmUp = Math.floor(runs / 5);
+  await runAll(from, from + warmUp);
+  const baseline = await memory();
+  await runAll(from + warmUp, from + runs);
+  // From here on it comes to rest.
+  Atomics.store(progress, 0, from + runs);
   const growthBytes = (await memory()) - baseline;
   await target.close?.();
   return { elapsedMs, growthBytes, slowestMs };
 }
 
+// A target that waits for nothing at all is still one that waits.
+const alive = setInterval(() => undefined, 1_000);
 const report = await work(workerData as ThreadOrder);
+clearInterval(alive);
 parentPort?.postMessage(report);
