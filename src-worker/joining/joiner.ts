@@ -150,7 +150,7 @@ export function createJoiner(options: JoinerOptions): Joiner {
       });
       if (attempt === mine) attempt = null;
       automaticFailures = 0;
-      logger.info('joined', { controller: controllerName, by });
+      logger.info('joined', { controller: controllerName, by: view.by });
       if (closed) return;
       for (const listener of joinedListeners) listener(membership);
     };
