@@ -155,6 +155,30 @@ describe('the doctor of a covey', () => {
   });
 });
 
+describe('a controller that lends its own machine', () => {
+  const cluster = useCluster();
+
+  it('measures from and to itself, too', async () => {
+    const controller = await cluster.current.startController({ name: 'hall', args: ['--lend'] });
+    await cluster.current.startWorker({ name: 'anna', join: await controller.invite() });
+    await waitFor(
+      'both to be ready',
+      async () => {
+        const { nodes } = await controller.client.call('nodes');
+        return nodes.length === 2 && nodes.every(({ eligible }) => eligible);
+      },
+      20_000,
+    );
+    const report = await controller.client.call('doctor', { timeoutMs: 120_000 });
+    expect(report.nodes.map(({ name }) => name)).toEqual(['hall', 'anna']);
+    expect(report.pairs.map(({ fromName, toName, error }) => [fromName, toName, error])).toEqual([
+      ['hall', 'anna', null],
+      ['anna', 'hall', null],
+    ]);
+    expect(checkOf(report, 'hall', 'graphics').status).not.toBe('fail');
+  });
+});
+
 describe('a machine on which no node runs', () => {
   const cluster = useCluster();
   let kettle: ChildProcess | null = null;

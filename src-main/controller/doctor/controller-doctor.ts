@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { DoctorReport, PairCheck } from '#shared/api/self.ts';
 import type { DoctorCheck } from '#shared/domain/doctor.ts';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
@@ -44,6 +45,8 @@ const nodesBudgetMs = 45_000;
 const pairsBudgetMs = 90_000;
 const pairsAtOnce = 4;
 const pairBytes = 8 * 1024 * 1024;
+/** Lists of members go out in rounds: for so long a machine that has just joined is a stranger to the others. */
+const strangerMs = 2_000;
 
 interface NodeReport {
   readonly nodeId: NodeId;
@@ -98,7 +101,11 @@ export function createControllerDoctor(
   const measurePairs = async (
     signal: AbortSignal,
   ): Promise<{ readonly pairs: PairCheck[]; readonly check: DoctorCheck }> => {
-    const ids = connectedNodes(runtime.state).map(({ durable }) => durable.id);
+    const connected = connectedNodes(runtime.state);
+    const ids = connected.map(({ durable }) => durable.id);
+    const youngestAt = Math.max(...connected.map(({ durable }) => durable.joinedAt));
+    const waitMs = Math.min(strangerMs, youngestAt + strangerMs - clock.now());
+    if (ids.length > 1 && waitMs > 0) await delay(waitMs, undefined, { signal });
     const { pairs, sampled } = pairsToMeasure(ids);
     const within = AbortSignal.any([signal, AbortSignal.timeout(pairsBudgetMs)]);
     const found = new Map<string, PairCheck>();

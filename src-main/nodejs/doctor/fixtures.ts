@@ -2,7 +2,8 @@ import type { ErrorBody } from '#shared/errors.ts';
 import { defaultSettings } from '#shared/settings.ts';
 import type { CommandOutcome } from '../run-command.ts';
 import type { DoctorContext, RunningNode } from './context.ts';
-import type { DoctorSystem, FileFacts, InterfaceAddress } from './system.ts';
+import type { InterfaceAddress } from './multicast-probe.ts';
+import type { DoctorSystem, FileFacts } from './system.ts';
 
 /** A machine on which all is well, and what changes it, for tests of the checks. */
 export const at = Date.UTC(2026, 10, 30, 12, 0, 0);

@@ -1,6 +1,12 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { isVirtualInterface } from '../own-addresses.ts';
-import type { InterfaceAddress } from './system.ts';
+
+export interface InterfaceAddress {
+  readonly name: string;
+  readonly address: string;
+  readonly family: 'IPv4' | 'IPv6';
+  readonly netmask: string;
+}
 
 export interface InterfaceEcho {
   readonly name: string;

@@ -6,14 +6,7 @@ import { join } from 'node:path';
 import type { Address } from '#shared/domain/node.ts';
 import { portUses, type PortQuestion, type PortUse } from '../port-users.ts';
 import { runCommand, type RunCommand } from '../run-command.ts';
-import { probeMulticast, type MulticastEcho } from './multicast-probe.ts';
-
-export interface InterfaceAddress {
-  readonly name: string;
-  readonly address: string;
-  readonly family: 'IPv4' | 'IPv6';
-  readonly netmask: string;
-}
+import { probeMulticast, type InterfaceAddress, type MulticastEcho } from './multicast-probe.ts';
 
 export interface FileFacts {
   readonly path: string;

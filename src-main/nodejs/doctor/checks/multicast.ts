@@ -1,8 +1,8 @@
 import { isVirtualInterface } from '../../own-addresses.ts';
 import { clause, listing, type Finding } from '../check.ts';
 import type { DoctorContext } from '../context.ts';
-import type { DoctorSystem, InterfaceAddress } from '../system.ts';
-import type { InterfaceEcho } from '../multicast-probe.ts';
+import type { InterfaceAddress, InterfaceEcho } from '../multicast-probe.ts';
+import type { DoctorSystem } from '../system.ts';
 
 export function checkInterfaces(_context: DoctorContext, system: DoctorSystem): Finding {
   const addresses = system.addresses().filter(({ address }) => !/^fe80:/i.test(address));
