@@ -23,10 +23,13 @@ const protocol = Buffer.from(ALPN.tunnel);
 const protocolList = Buffer.concat([Buffer.of(protocol.length), protocol]);
 
 export function createEndToEnd(identity: DialIdentity, clientContext: SecureContext): EndToEnd {
-  const serverContext = tls.createSecureContext({
-    ...tlsSettings(identity),
-    secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
-  });
+  // Most machines never serve a relayed connection.
+  let lazyServerContext: SecureContext | null = null;
+  const serverContext = (): SecureContext =>
+    (lazyServerContext ??= tls.createSecureContext({
+      ...tlsSettings(identity),
+      secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+    }));
   return {
     client(stream, peer, limits) {
       const options = {
@@ -42,7 +45,7 @@ export function createEndToEnd(identity: DialIdentity, clientContext: SecureCont
     server(stream, peer, limits) {
       const options = {
         isServer: true,
-        secureContext: serverContext,
+        secureContext: serverContext(),
         ALPNProtocols: protocolList,
         requestCert: true,
         rejectUnauthorized: false,
