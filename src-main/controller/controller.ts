@@ -27,7 +27,7 @@ import { membersOf } from './members.ts';
 import { createTransfers } from './models/transfers.ts';
 import { beatMs, createRuntime, type Runtime } from './runtime/runtime.ts';
 import { defaultPolicy } from './scheduler/policy.ts';
-import { createControllerSelf } from './self.ts';
+import { createControllerSelf, type OwnEngine } from './self.ts';
 import { createControllerService } from './service/controller-service.ts';
 import { createNodeLogs } from './service/node-logs.ts';
 import { createDialBacks } from './sessions/dial-backs.ts';
@@ -55,10 +55,7 @@ export interface ControllerOptions {
   readonly discovery: Discovery | null;
   readonly settings: SettingsStore;
   readonly local: LocalAccess;
-  /** The engine of this machine, for comparison; a controller needs none itself. */
-  readonly engine:
-    | { readonly directory: string; readonly buildId: string }
-    | { readonly directory: null; readonly reason: string };
+  readonly engine: OwnEngine;
   /** What this machine itself has noticed, a copy of its identity for instance. */
   readonly notices: () => readonly ErrorBody[];
   readonly logger: Logger;

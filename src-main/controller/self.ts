@@ -2,13 +2,18 @@ import type { Discovery } from '../nodejs/discovery/discovery.ts';
 import { discoveryOff, type DiscoveryLook } from '../nodejs/discovery/view.ts';
 import type { SelfView } from '#shared/api/self.ts';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
 import type { SelfPort } from '../nodejs/self-port.ts';
 import type { LanPort, SettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
 import type { DoctorReport } from '#shared/api/self.ts';
-import type { ControllerOptions } from './controller.ts';
 import type { Runtime } from './runtime/runtime.ts';
+
+/** The engine of this machine, for comparison; a controller needs none itself. */
+export type OwnEngine =
+  | { readonly directory: string; readonly buildId: string }
+  | { readonly directory: null; readonly reason: string };
 
 export interface ControllerSelf {
   readonly port: SelfPort;
@@ -17,20 +22,23 @@ export interface ControllerSelf {
 }
 
 /** What `/api` tells and does about the controller's own machine. */
-export function createControllerSelf(
-  options: Pick<ControllerOptions, 'nodeId' | 'name' | 'version' | 'dataDirectory' | 'engine'> & {
-    readonly runtime: Runtime;
-    readonly transport: Transport;
-    readonly discovery: Discovery | null;
-    /** null: discovery is off. */
-    readonly look: DiscoveryLook | null;
-    readonly settings: SettingsPort;
-    readonly lan: () => LanPort | null;
-    readonly doctor: (signal: AbortSignal) => Promise<DoctorReport>;
-    readonly apiAddress: () => string;
-    readonly notices: () => readonly ErrorBody[];
-  },
-): ControllerSelf {
+export function createControllerSelf(options: {
+  readonly nodeId: NodeId;
+  readonly name: string;
+  readonly version: string;
+  readonly dataDirectory: string;
+  readonly engine: OwnEngine;
+  readonly runtime: Runtime;
+  readonly transport: Transport;
+  readonly discovery: Discovery | null;
+  /** null: discovery is off. */
+  readonly look: DiscoveryLook | null;
+  readonly settings: SettingsPort;
+  readonly lan: () => LanPort | null;
+  readonly doctor: (signal: AbortSignal) => Promise<DoctorReport>;
+  readonly apiAddress: () => string;
+  readonly notices: () => readonly ErrorBody[];
+}): ControllerSelf {
   const { transport, settings, discovery, runtime, nodeId, engine } = options;
   const joinsNothing = (): never => {
     throw new CoveyError(

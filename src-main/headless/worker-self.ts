@@ -3,7 +3,6 @@ import { CoveyError, type ErrorBody, type ErrorCode } from '#shared/errors.ts';
 import type { Discovery } from '../nodejs/discovery/discovery.ts';
 import { discoveryOff, type DiscoveryLook } from '../nodejs/discovery/view.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
-import { runDoctor } from '../nodejs/doctor/doctor.ts';
 import type { SelfPort } from '../nodejs/self-port.ts';
 import type { SettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
@@ -128,6 +127,7 @@ export function createWorkerSelf(options: {
     },
     discovery: (signal) => (options.look ? options.look(signal) : Promise.resolve(discoveryOff())),
     async doctor() {
+      const { runDoctor } = await import('../nodejs/doctor/doctor.ts');
       const checks = await runDoctor(context());
       return { nodes: [{ nodeId: identity.nodeId, name: options.name, checks, error: null }], pairs: [] };
     },

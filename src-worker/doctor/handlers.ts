@@ -1,5 +1,4 @@
 import type { Clock } from '#shared/lib/clock.ts';
-import { runDoctor } from '../../src-main/nodejs/doctor/doctor.ts';
 import type { DoctorContext } from '../../src-main/nodejs/doctor/context.ts';
 import type { DoctorSystem } from '../../src-main/nodejs/doctor/system.ts';
 import type { Transport } from '../../src-main/nodejs/transport/transport.ts';
@@ -20,6 +19,8 @@ export function createDoctorHandlers(options: {
   const { transport, clock, system } = options;
   return {
     async 'doctor.run'() {
+      // Many checks that most machines never make: loaded when somebody asks.
+      const { runDoctor } = await import('../../src-main/nodejs/doctor/doctor.ts');
       const checks = await runDoctor(await options.context(), system);
       // Read last: the controller compares it with its own clock when the answer arrives.
       return { checks, at: clock.now() };
