@@ -11,6 +11,7 @@ const steps = [
   ['types, shared code', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.shared.json'],
   ['types, Node.js code', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.node.json'],
   ['types, pages', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.renderer.json'],
+  ['types, browser tests', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.browser.json'],
   ['types, scripts', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.scripts.json'],
   ['lint', modules('eslint', 'bin', 'eslint.js'), '.', '--max-warnings=0'],
   [

@@ -97,7 +97,7 @@ function whileConnected(
   closing: AbortSignal,
 ): { signal: AbortSignal; release: () => void } {
   const gone = new AbortController();
-  const onClose = (): void => gone.abort();
+  const onClose = (): void => gone.abort(new CoveyError('cancelled', 'The client closed the connection.'));
   res.once('close', onClose);
   return { signal: AbortSignal.any([gone.signal, closing]), release: () => res.off('close', onClose) };
 }

@@ -37,10 +37,12 @@ export function checkCaller(req: IncomingMessage, policy: HostPolicy): void {
       { field: 'Origin' },
     );
   }
-  // Requests that carry no Origin, such as those for images; a person who follows a link may come in.
+  // Requests that carry no Origin, such as those for images and frames; a person who follows a link may come in.
   const site = req.headers['sec-fetch-site'];
   const byPage = site === 'cross-site' || site === 'same-site';
-  const follows = req.headers['sec-fetch-mode'] === 'navigate' && req.method === 'GET';
+  const into = req.headers['sec-fetch-dest'] ?? 'document';
+  const navigates = req.headers['sec-fetch-mode'] === 'navigate' && req.method === 'GET';
+  const follows = navigates && into === 'document';
   if (byPage && !follows) {
     throw new CoveyError('origin_not_allowed', 'Pages of other sites may not call this address.', {
       field: 'Sec-Fetch-Site',

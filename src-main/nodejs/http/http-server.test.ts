@@ -164,6 +164,8 @@ describe('callers', () => {
     ['Sec-Fetch-Site: cross-site', 403],
     ['Sec-Fetch-Site: same-site', 403],
     ['Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate', 200],
+    ['Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document', 200],
+    ['Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe', 403],
     ['Sec-Fetch-Site: same-origin', 200],
     ['Sec-Fetch-Site: none', 200],
   ])('answers a page with %s by %i', async (header, status) => {
