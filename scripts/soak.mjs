@@ -5,10 +5,13 @@ import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 
 /**
- * `npm run test:soak [-- ROUNDS]`: the long forms. A million mutated model headers, then the whole loss matrix
- * ROUNDS times (default 3). Stops at the first round that fails.
+ * `npm run test:soak [-- ROUNDS]`: the long forms. A million inputs over everything that takes bytes from outside
+ * and a million mutated model headers, then the whole loss matrix ROUNDS times (default 3). Stops at the first
+ * that fails. COVEY_FUZZ_SEED repeats the inputs of another run.
  */
 const fuzzRuns = 1_000_000;
+/** Of the inputs from outside, those that go to the API of a running controller. */
+const httpRuns = 100_000;
 const roundMs = 60 * 60_000;
 
 await runScript(async () => {
@@ -25,6 +28,19 @@ await runScript(async () => {
     });
     if (result.code !== 0) throw new ScriptError(`${title}: failed.`);
   };
+  const seed = process.env['COVEY_FUZZ_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31));
+  await suite(`${fuzzRuns - httpRuns} inputs from outside, seed ${seed}`, ['unit', '--', 'e2e/fuzz'], {
+    COVEY_FUZZ_SEED: seed,
+    COVEY_FUZZ_INPUTS: String(fuzzRuns - httpRuns),
+  });
+  await suite(
+    `${httpRuns} requests to the API, seed ${seed}`,
+    ['cluster', '--', 'e2e/cluster/fuzz.test.ts'],
+    {
+      COVEY_FUZZ_SEED: seed,
+      COVEY_FUZZ_HTTP_INPUTS: String(httpRuns),
+    },
+  );
   await suite(
     `${fuzzRuns} mutated model headers`,
     ['unit', '--', 'src-main/shared/gguf', '--test-timeout=600000'],

@@ -22,7 +22,8 @@ export const httpPlan: FuzzPlan = {
   share: 1,
   atOnce: 24,
   deadlineMs: 30_000,
-  growthBytes: 64 * megabytes,
+  // Resident memory, which the heap takes early and gives back late.
+  growthBytes: 128 * megabytes,
   replay: (seed, index) =>
     `COVEY_FUZZ_SEED=${seed} COVEY_FUZZ_FROM=${index} COVEY_FUZZ_HTTP_INPUTS=1 npm run test:cluster -- e2e/cluster/fuzz.test.ts`,
 };

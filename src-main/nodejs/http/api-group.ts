@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
 import type { Access } from '#shared/api/access.ts';
+import { CoveyError } from '#shared/errors.ts';
 import { check, readJson } from './body.ts';
 import type { HttpCall } from './http-call.ts';
 import { coveyShape, respondJson } from './respond.ts';
