@@ -306,5 +306,21 @@ describe.skipIf(missing)(`a machine of its own${missing ? ` (${missing})` : ''}`
       ['desk', 'attic', 'direct', null],
       ['attic', 'desk', 'reverse', null],
     ]);
+
+    hostOf('attic').firewall(['input tcp dport 7879 drop']);
+    const closed = await controller.client.call('doctor', { timeoutMs: 120_000 });
+    expect(closed.pairs.map(({ fromName, path: way, error }) => [fromName, way, error])).toEqual([
+      ['desk', 'relay', null],
+      ['attic', 'relay', null],
+    ]);
+    expect(checkOf(closed, 'hall', 'pairs')).toMatchObject({
+      status: 'warn',
+      summary: expect.stringContaining('goes through this controller'),
+    });
+    const { stdout } = await runCovey(controller, ['links']);
+    expect(stdout).toMatch(/^desk to attic, not directly: 10\.77\.0\.\d:7879 /m);
+    expect((await runCovey(controller, ['events'])).stdout).toContain(
+      'attic reaches desk by a relay connection now, before it was reverse.',
+    );
   });
 });
