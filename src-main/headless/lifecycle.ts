@@ -1,5 +1,6 @@
 import { rename, writeFile } from 'node:fs/promises';
 import type { Logger } from '#shared/lib/logger.ts';
+import { settleMemory } from './settle-memory.ts';
 
 /** What a started role tells the program that started it: on `--ready-file`, or as first line with `--json`. */
 export interface ReadyReport {
@@ -47,6 +48,7 @@ export async function runUntilStopped(
   options: LifecycleOptions,
   ended: Promise<never> | null = null,
 ): Promise<number> {
+  settleMemory();
   const reason = await new Promise<string>((resolve, reject) => {
     let asked = false;
     const ask = (why: string) => (): void => {
