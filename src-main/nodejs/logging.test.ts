@@ -43,11 +43,14 @@ describe('createLogger', () => {
     logger.info(`token ${secret}`, {
       grant: secret,
       join: `covey1.${'A'.repeat(40)}`,
+      key: `Bearer covey_key_${'B'.repeat(43)}`,
+      cluster: `covey-secret.${'c'.repeat(32)}`,
       pem: '-----BEGIN PRIVATE KEY-----\nMIGH\n-----END PRIVATE KEY-----\n',
     });
     const text = lines.join('') + JSON.stringify(tapped);
     expect(text).not.toContain(secret);
-    expect(text).not.toContain('AAAA');
+    expect(text).not.toMatch(/AAAA|BBBB|cccc/);
+    expect(text).toContain('covey_key_…');
     expect(text).not.toContain('MIGH');
     expect(text).toContain('ab12ab12…');
   });

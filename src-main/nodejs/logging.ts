@@ -54,11 +54,14 @@ export function createLogger(options: LoggingOptions = {}): Logger {
 
 const secretRun = /[0-9a-fA-F]{64,}/g;
 const joinString = /covey1\.[\w-]{16,}/g;
+/** Tokens and keys of the API, and the cluster secret. */
+const ownSecret = /(covey_(?:local|session|key)_|covey-secret\.)[\w-]{16,}/g;
 
 function redact(text: string): string {
   return text
     .replace(secretRun, (run) => `${run.slice(0, 8)}…`)
     .replace(joinString, 'covey1.…')
+    .replace(ownSecret, '$1…')
     .replace(
       /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g,
       '[private key]',

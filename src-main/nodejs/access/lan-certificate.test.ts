@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -73,6 +74,28 @@ describe('our own', () => {
     expect(late.problem).not.toContain('.tmp');
     expect(await readFile(join(directory, 'lan', 'certificate.pem'), 'utf8')).toBe(before);
     expect((await ensureOwnCertificate(directory, names, now + 70 * dayMs)).isNew).toBe(true);
+  });
+
+  it('goes on over a disk that is really full', async (context) => {
+    const lan = join(directory, 'lan');
+    await mkdir(lan, { mode: 0o700 });
+    const mount = ['-t', 'tmpfs', '-o', 'size=64k,mode=0700', 'tmpfs', lan];
+    const mounted = process.platform === 'linux' && spawnSync('mount', mount).status === 0;
+    if (!mounted) return context.skip('a file system cannot be mounted here');
+    try {
+      const first = await ensureOwnCertificate(directory, names, now);
+      const before = await readFile(join(lan, 'certificate.pem'), 'utf8');
+      await writeFile(join(lan, 'filler'), Buffer.alloc(64 * 1024)).catch(() => undefined);
+      const late = await ensureOwnCertificate(directory, names, now + 70 * dayMs);
+      expect(late).toMatchObject({ isNew: false, fingerprint: first.fingerprint });
+      expect(late.problem).toContain('ENOSPC');
+      expect(await readFile(join(lan, 'certificate.pem'), 'utf8')).toBe(before);
+      expect((await readdir(lan)).sort()).toEqual(['authority.pem', 'ca.pem', 'certificate.pem', 'filler']);
+      await rm(join(lan, 'filler'));
+      expect((await ensureOwnCertificate(directory, names, now + 70 * dayMs)).isNew).toBe(true);
+    } finally {
+      spawnSync('umount', [lan]);
+    }
   });
 
   it('cannot begin on a full disk, nor go on when it has expired', async () => {
