@@ -60,6 +60,8 @@ export interface WorkerStatus {
   readonly hardware: Hardware | null;
   /** How far this machine's clock is ahead of the controller's at the last welcome; negative: behind. */
   readonly clockAheadMs: number | null;
+  /** The other members, as the controller has named them last. */
+  readonly memberIds: readonly NodeId[];
   /** Without the rights to reach them. */
   readonly engines: readonly Omit<EngineObservation, 'endpoint'>[];
 }
@@ -91,7 +93,9 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     engine: options.engine,
     transport,
   });
+  let memberIds: readonly NodeId[] = [];
   const setMembers = (members: readonly { readonly nodeId: NodeId; readonly name: string }[]): void => {
+    memberIds = members.map(({ nodeId }) => nodeId);
     if (controller.kind === 'local') return;
     transport.setMembers([
       { nodeId: controller.nodeId, role: 'controller', name: 'controller' },
@@ -246,6 +250,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       trouble: session.trouble,
       hardware: probe.hardware(),
       clockAheadMs,
+      memberIds,
       engines: agent.observed().map(({ endpoint: _endpoint, ...engine }) => engine),
     }),
     close: () => (closing ??= close()),
