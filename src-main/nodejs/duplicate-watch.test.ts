@@ -96,6 +96,7 @@ describe('the watch', () => {
   let peers: FoundPeer[];
   let keys: Map<string, NodeId>;
   let asked: number;
+  let refreshed: number;
   let duplicates: string[];
   let watch: DuplicateWatch;
   const peer = (digit: string, host: string, changes: Partial<FoundPeer> = {}): FoundPeer => ({
@@ -119,9 +120,14 @@ describe('the watch', () => {
     peers = [];
     keys = new Map();
     asked = 0;
+    refreshed = 0;
     duplicates = [];
     watch = createDuplicateWatch({
-      discovery: { peers: () => peers, onChange: () => () => undefined },
+      discovery: {
+        peers: () => peers,
+        onChange: () => () => undefined,
+        refresh: () => void (refreshed += 1),
+      },
       transport: {
         clusterAddress: at('0.0.0.0'),
         identify: async (addresses): Promise<AddressAttempt[]> => {
@@ -163,6 +169,13 @@ describe('the watch', () => {
     expect(duplicates).toHaveLength(1);
     hear();
     await vi.advanceTimersByTimeAsync(10_000);
+    expect(watch.notices()).toEqual([]);
+  });
+
+  test('calls a run that was heard before it could tell, a few times', async () => {
+    hear(peer('2', '192.0.2.2'));
+    await vi.advanceTimersByTimeAsync(100_000);
+    expect(refreshed).toBe(3);
     expect(watch.notices()).toEqual([]);
   });
 

@@ -92,13 +92,15 @@ const askMs = 3_000;
 /** What did not show the key is asked again after this long: anybody can announce anything. */
 const askAgainMs = 60_000;
 const maxAsked = 4;
+/** Another run of ours that was heard is called this often, rather than waited for: an answer proves that it lives. */
+const maxCalls = 3;
 
 /**
  * Watches discovery for copies of this machine's identity and of its controller's. A copy is believed when it
  * shows the key in a TLS handshake, so that an announcement alone frightens nobody.
  */
 export function createDuplicateWatch(options: {
-  readonly discovery: Pick<Discovery, 'peers' | 'onChange'>;
+  readonly discovery: Pick<Discovery, 'peers' | 'onChange' | 'refresh'>;
   readonly transport: Pick<Transport, 'identify' | 'clusterAddress'>;
   readonly self: { readonly nodeId: NodeId; readonly bootId: BootId };
   readonly controllerId: () => NodeId | null;
@@ -117,6 +119,7 @@ export function createDuplicateWatch(options: {
   let closed = false;
   const asked = new Map<string, { readonly at: number; readonly shown: Address | null }>();
   const told = new Set<string>();
+  const called = new Map<string, number>();
 
   const sightings = (): Sighting[] => {
     const peers = discovery.peers();
@@ -146,8 +149,19 @@ export function createDuplicateWatch(options: {
       now: clock.now(),
     };
     for (const run of [...asked.keys()]) if (!firstSeen.has(run)) asked.delete(run);
+    for (const run of [...called.keys()]) if (!firstSeen.has(run)) called.delete(run);
     const next: ErrorBody[] = [];
-    for (const { whose, runs } of suspicions(sightings(), around)) {
+    const seen = sightings();
+    const silent = seen.filter(
+      (run) =>
+        run.nodeId === self.nodeId &&
+        run.bootId !== self.bootId &&
+        run.seenAt < startedAt + overlapMs &&
+        (called.get(runOf(run)) ?? 0) < maxCalls,
+    );
+    for (const run of silent) called.set(runOf(run), (called.get(runOf(run)) ?? 0) + 1);
+    if (silent.length > 0) discovery.refresh();
+    for (const { whose, runs } of suspicions(seen, around)) {
       const proven: string[] = [];
       for (const run of runs.slice(0, maxAsked)) {
         const address = await shown(run);
