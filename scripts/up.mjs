@@ -273,7 +273,7 @@ async function load(controllerData, source, signal) {
 async function runCommand(controllerData, args, signal, quiet) {
   const { runCli } = await import('../src-main/cli/main.ts');
   const { processIo } = await import('../src-main/cli/process-io.ts');
-  const io = processIo();
+  const io = processIo(() => Promise.reject(new Error('No command that runs here copies a database.')));
   let output = '';
   const code = await runCli(['--data', controllerData, '--json', ...args], {
     ...io,
