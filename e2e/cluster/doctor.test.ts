@@ -27,11 +27,11 @@ function checkOf(report: Pick<DoctorReport, 'nodes'>, name: string, id: string):
   return found;
 }
 
-/** A program of the user that listens somewhere. */
+/** A program of the user that listens somewhere; it ends with this process. */
 async function startKettle(port: number, prefix: readonly string[] = []): Promise<ChildProcess> {
-  const script = `process.title='tea-kettle';require('net').createServer().listen(${port},'0.0.0.0',()=>console.log('on'))`;
+  const script = `process.title='tea-kettle';process.stdin.on('end',()=>process.exit()).resume();require('net').createServer().listen(${port},'0.0.0.0',()=>console.log('on'))`;
   const [file, ...args] = [...prefix, process.execPath, '-e', script] as string[];
-  const child = spawn(file ?? '', args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(file ?? '', args, { stdio: ['pipe', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');
   return child;
 }

@@ -18,8 +18,8 @@ const scripted =
 describe('who uses a port', () => {
   it.runIf(process.platform === 'linux')('finds programs of this machine by name and pid', async () => {
     const script =
-      "process.title='tea-kettle';require('net').createServer().listen(0,'127.0.0.1',function(){console.log(this.address().port)})";
-    const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+      "process.title='tea-kettle';process.stdin.on('end',()=>process.exit()).resume();require('net').createServer().listen(0,'127.0.0.1',function(){console.log(this.address().port)})";
+    const child = spawn(process.execPath, ['-e', script], { stdio: ['pipe', 'pipe', 'inherit'] });
     const server = createServer();
     const socket = createSocket('udp4');
     try {
