@@ -147,7 +147,7 @@ function serve(node: Node, session: PeerSession): void {
   session.onMessage((text) => {
     const frame = workerFrame.parse(JSON.parse(text));
     if (frame.type === 'observed') node.observed = frame.engines;
-    if (frame.type === 'heartbeat') session.send(JSON.stringify({ type: 'ack', seq: frame.seq }));
+    if (frame.type === 'heartbeat') session.send(JSON.stringify({ type: 'ack', seq: frame.seq, at: 0 }));
     if (frame.type !== 'hello') return;
     session.send(
       JSON.stringify({

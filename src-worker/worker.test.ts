@@ -80,7 +80,7 @@ class Stage {
             at: 0,
           });
         }
-        if (frame.type === 'heartbeat') this.say({ type: 'ack', seq: frame.seq });
+        if (frame.type === 'heartbeat') this.say({ type: 'ack', seq: frame.seq, at: 0 });
       });
       return pair.atWorker;
     },

@@ -58,7 +58,7 @@ export interface WorkerStatus {
   readonly trouble: ErrorBody | null;
   /** As this machine was last looked at. */
   readonly hardware: Hardware | null;
-  /** How far this machine's clock is ahead of the controller's at the last welcome; negative: behind. */
+  /** How far this machine's clock is ahead of the controller's when it last answered; negative: behind. */
   readonly clockAheadMs: number | null;
   /** The other members, as the controller has named them last. */
   readonly memberIds: readonly NodeId[];
@@ -201,7 +201,10 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       // What changed after the hello was made is in no frame yet.
       report.call();
     },
-    onAck: () => agent.dispatch({ type: 'ack' }),
+    onAck: (at) => {
+      clockAheadMs = clock.now() - at;
+      agent.dispatch({ type: 'ack' });
+    },
     onFrame: receive,
     onRefused: (error) => {
       // Removed while away: nobody will ever name these engines again, so they need not wait for their lease.

@@ -88,9 +88,8 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       health(options),
       signInPage(),
     ],
-    authenticate: workerAccess(options),
+    ...workerAccess(options),
     allowedHosts: () => settings.current.api.allowedHosts,
-    onRefused: (error) => logger.warn('a request was refused', { code: error.code, reason: error.message }),
     logger,
   });
   const host = options.listen.host === '::1' ? '[::1]' : '127.0.0.1';

@@ -17,16 +17,18 @@ export function workerAccess(options: {
   readonly local: LocalAccess;
   readonly clock: Clock;
   readonly logger: Logger;
-}): Authenticate {
+}): { readonly authenticate: Authenticate; readonly onRefused: (error: CoveyError) => void } {
   const { local, clock, logger } = options;
   const wrong = createAttempts(() => clock.now());
+  /** Requests of pages of other sites, by what was wrong with them. */
+  const pages = createAttempts(() => clock.now());
   const refuse = (message: string): never => {
     const outcome = wrong.fail('loopback');
     if (outcome !== 'counted') logger.warn('a wrong token was shown on this machine', { outcome });
     wrong.check('loopback');
     throw new CoveyError('token_invalid', message);
   };
-  return ({ needs, authorization }) => {
+  const authenticate: Authenticate = ({ needs, authorization }) => {
     if (needs === 'public') return anonymous;
     if (needs === 'inference') return onLoopback;
     const token = bearerToken(authorization);
@@ -50,5 +52,11 @@ export function workerAccess(options: {
       case null:
         return refuse('This token is not valid here, or not any more.');
     }
+  };
+  return {
+    authenticate,
+    onRefused({ code, message }) {
+      if (pages.fail(code) === 'first') logger.warn('a request was refused', { code, reason: message });
+    },
   };
 }

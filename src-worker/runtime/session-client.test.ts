@@ -74,7 +74,7 @@ function controller(script: (frame: WorkerFrame, peer: PeerSession) => void) {
 
 const friendly = (frame: WorkerFrame, peer: PeerSession): void => {
   if (frame.type === 'hello') peer.send(JSON.stringify(welcome));
-  if (frame.type === 'heartbeat') peer.send(JSON.stringify({ type: 'ack', seq: frame.seq }));
+  if (frame.type === 'heartbeat') peer.send(JSON.stringify({ type: 'ack', seq: frame.seq, at: 0 }));
 };
 
 let client: SessionClient | null = null;

@@ -38,7 +38,8 @@ export interface SessionClientOptions {
   readonly hello: () => Promise<HelloFrame>;
   readonly heartbeat: () => { readonly telemetry: Telemetry; readonly problems: string[] };
   readonly onWelcome: (welcome: Welcome, session: PeerSession) => void;
-  readonly onAck: () => void;
+  /** @param at the controller's clock, epoch ms */
+  readonly onAck: (at: number) => void;
   readonly onFrame: (frame: SessionFrame) => void;
   /** The controller will not have this worker, and says why. */
   readonly onRefused: (error: ErrorBody) => void;
@@ -236,7 +237,7 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
             return;
           case 'ack':
             ackedAt = performance.now();
-            options.onAck();
+            options.onAck(frame.at);
             return;
           case 'assignments':
           case 'members':

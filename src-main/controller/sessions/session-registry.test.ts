@@ -102,7 +102,7 @@ describe('session registry', () => {
     await worker.until('assignments');
     expect(worker.frames.map((frame) => frame.type)).toEqual(['welcome', 'members', 'assignments']);
     worker.send({ type: 'heartbeat', seq: 7, telemetry, problems: [] });
-    expect(await worker.until('ack')).toEqual({ type: 'ack', seq: 7 });
+    expect(await worker.until('ack')).toEqual({ type: 'ack', seq: 7, at: expect.any(Number) });
     expect(runtime.state.nodes.get(nodeId('a'))?.live.session).not.toBeNull();
   });
 

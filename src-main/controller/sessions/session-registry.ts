@@ -166,7 +166,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       case 'hello':
         return false;
       case 'heartbeat':
-        send(entry.session, { type: 'ack', seq: frame.seq });
+        send(entry.session, { type: 'ack', seq: frame.seq, at });
         runtime.dispatch({
           type: 'heartbeat-received',
           at,

@@ -135,7 +135,12 @@ export const controllerFrame = z.discriminatedUnion('type', [
   /** Something that the people at this machine should know. */
   z.object({ type: z.literal('notice'), error: errorBodySchema }),
   z.object({ type: z.literal('refused'), error: errorBodySchema }),
-  z.object({ type: z.literal('ack'), seq: z.number().int().nonnegative() }),
+  z.object({
+    type: z.literal('ack'),
+    seq: z.number().int().nonnegative(),
+    /** The controller's clock, epoch ms. */
+    at: z.number().int().nonnegative(),
+  }),
   /**
    * Desired state, whole: engines to run. `keep` names engines that go on if they run (the controller has
    * restarted and cannot repeat their assignment yet) and are not started if they do not.
