@@ -52,6 +52,8 @@ export type ApiHandler<R extends ApiTableRoute> = (input: ApiInput<R>) => Result
 export type ApiHandlers<Table extends ApiTable> = { readonly [Name in keyof Table]: ApiHandler<Table[Name]> };
 
 const bodyLimitBytes = 1024 * 1024;
+/** From callers whom nobody knows. */
+const publicBodyLimitBytes = 16 * 1024;
 const noBody = z.strictObject({});
 const pathParameter = z.string().min(1).max(256);
 
@@ -78,7 +80,8 @@ async function answer(
 ): Promise<void> {
   const { req, res } = call;
   const reads = route.method === 'POST' || route.method === 'PATCH';
-  const body = reads ? await readJson(req, res, bodyLimitBytes, route.body ?? noBody) : {};
+  const limitBytes = route.access === 'public' ? publicBodyLimitBytes : bodyLimitBytes;
+  const body = reads ? await readJson(req, res, limitBytes, route.body ?? noBody) : {};
   const { signal, release } = whileConnected(res, call.closing);
   const param = (name: string): string =>
     check(z.object({ [name]: pathParameter }), call.params, 'The path')[name] ?? '';

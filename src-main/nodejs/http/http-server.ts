@@ -53,6 +53,7 @@ export interface HttpLimits {
   readonly checkMs: number;
   /** LAN only. */
   readonly handshakeMs: number;
+  /** LAN: a quarter, so that what is this machine's own never lacks descriptors. */
   readonly connections: number;
   /** LAN only. */
   readonly connectionsPerAddress: number;
@@ -180,7 +181,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     requireHostHeader: true,
   };
   const prepare = <S extends Server | TlsServer>(server: S): S => {
-    server.maxConnections = limits.connections;
+    server.maxConnections = via === 'lan' ? Math.ceil(limits.connections / 4) : limits.connections;
     server.on('request', onRequest);
     server.on('checkContinue', onRequest);
     // Any other expectation is ignored, as RFC 9110, 10.1.1 has it.

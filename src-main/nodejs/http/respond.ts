@@ -56,7 +56,12 @@ function respondBytes(
   headers: Readonly<Record<string, string>>,
 ): void {
   const { req } = res;
-  const all = { ...headers, 'content-length': body.length, 'cache-control': 'no-store' };
+  const all = {
+    ...headers,
+    'content-length': body.length,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  };
   if (req.complete || !hasBody(req)) {
     res.writeHead(status, all);
     res.end(body);
