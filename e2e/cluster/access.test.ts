@@ -3,7 +3,7 @@ import { request as httpsRequest } from 'node:https';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { runCovey } from '../support/cli.ts';
-import type { NodeEnded} from '../support/cluster.ts';
+import type { NodeEnded } from '../support/cluster.ts';
 import { type RunningController, type RunningNode } from '../support/cluster.ts';
 import { freePort } from '../support/ports.ts';
 import { untilEligible } from '../support/split-cluster.ts';
