@@ -116,7 +116,7 @@ export function mutateJson(random: Random, text: string, others: readonly string
   }
   for (let edits = 1 + random.int(3); edits > 0; edits -= 1) value = editValue(random, value, others, 6);
   const written = (JSON.stringify(value) ?? 'null').replace(
-    /"\\u0000raw:(\w+):(\d+)"/g,
+    /"\\u0000raw:(\w+):(\d{1,5})"/g,
     (_whole, kind: string, size: string) => rawText(kind, Number(size)),
   );
   return random.oneIn(12) ? written + random.pick([' ', '}', ',', '\u0000', written, '\n{}']) : written;
