@@ -292,6 +292,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
         direct: options.dialUpstream,
         transport,
         nameOf: (id) => runtime.state.nodes.get(id)?.durable.name ?? `machine ${id.slice(0, 12)}`,
+        isConnected: (id) => runtime.state.nodes.get(id)?.live.session != null,
         now: () => performance.now(),
       }),
       access,

@@ -24,6 +24,7 @@ describe('the way to a leader', () => {
   let now = 0;
   let dials: number;
   let streams: number;
+  let connected: boolean;
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), 'covey-leader-'));
     server = createServer((socket) => socket.on('error', () => undefined).end('by the transport'));
@@ -32,6 +33,7 @@ describe('the way to a leader', () => {
     now = 0;
     dials = 0;
     streams = 0;
+    connected = true;
   });
   afterEach(() => {
     server.close();
@@ -51,6 +53,7 @@ describe('the way to a leader', () => {
         },
       },
       nameOf: () => 'anna',
+      isConnected: () => connected,
       now: () => now,
     });
   const signal = new AbortController().signal;
@@ -77,6 +80,13 @@ describe('the way to a leader', () => {
   it('leaves a refusal as it is: another way would meet the same', async () => {
     const dial = dialer(async () => Promise.reject(new CoveyError('grant_expired', 'over')));
     await expect(dial(upstream, signal)).rejects.toMatchObject({ code: 'grant_expired' });
+    expect(streams).toBe(0);
+  });
+
+  it('asks nothing of a leader without a session', async () => {
+    connected = false;
+    const dial = dialer(async () => Promise.reject(new CoveyError('engine_unreachable', 'refused')));
+    await expect(dial(upstream, signal)).rejects.toMatchObject({ code: 'engine_unreachable' });
     expect(streams).toBe(0);
   });
 });

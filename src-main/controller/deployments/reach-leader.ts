@@ -8,6 +8,8 @@ import type { DialUpstream } from '../gateway/ports.ts';
 /** A leader that answers directly does so in a fraction of this. */
 const directMs = 1_500;
 const streamMs = 10_000;
+/** How often a leader that is asked to dial back is looked at: without a session it hears nothing. */
+const lookMs = 100;
 /** How long a leader that could not be dialled is reached through the transport without another try. */
 const rememberMs = 30_000;
 /** What a direct dial says when nobody is there; anything else is an answer. */
@@ -23,20 +25,30 @@ export function createLeaderDialer(options: {
   readonly direct: DialUpstream;
   readonly transport: Pick<Transport, 'openStream'>;
   readonly nameOf: (nodeId: NodeId) => string;
+  /** It has a session: it can be asked to dial back. */
+  readonly isConnected: (nodeId: NodeId) => boolean;
   readonly now: () => number;
 }): DialUpstream {
   const { transport, now } = options;
   const shutUntil = new Map<NodeId, number>();
 
   const byTransport: DialUpstream = async ({ nodeId, addresses, grant }, signal) => {
-    const { socketPath } = await transport.openStream({
-      peer: nodeId,
-      peerName: options.nameOf(nodeId),
-      addresses,
-      grant,
-      timeoutMs: streamMs,
-      signal,
-    });
+    const peerName = options.nameOf(nodeId);
+    const gone = new AbortController();
+    const look = setInterval(() => {
+      if (!options.isConnected(nodeId))
+        gone.abort(new CoveyError('engine_unreachable', `${peerName} has lost its connection.`));
+    }, lookMs);
+    const { socketPath } = await transport
+      .openStream({
+        peer: nodeId,
+        peerName,
+        addresses,
+        grant,
+        timeoutMs: streamMs,
+        signal: AbortSignal.any([signal, gone.signal]),
+      })
+      .finally(() => clearInterval(look));
     const socket = connect({ path: socketPath, allowHalfOpen: true });
     try {
       await once(socket, 'connect', { signal });
@@ -56,6 +68,7 @@ export function createLeaderDialer(options: {
       if (signal.aborted) throw error;
       const late = limit.aborted;
       if (!late && !(error instanceof CoveyError && unreachable.has(error.code))) throw error;
+      if (!options.isConnected(upstream.nodeId)) throw error;
       const stream = await byTransport(upstream, signal);
       shutUntil.set(upstream.nodeId, now() + rememberMs);
       return stream;
