@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { CoveyError } from '#shared/errors.ts';
 import { readApiAccess } from '../nodejs/access/local-access.ts';
+import { dataDirectoryHolder } from '../nodejs/data-directory.ts';
 import { productVersion } from '../nodejs/version.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
 import { apiBaseUrl, createStyle, dataDirectoryOf, outputWidth, tokenFor } from './context.ts';
@@ -21,9 +22,12 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<number
   const program = createProgram(io, productVersion, async (options, command) => {
     json = options.json;
     const dataDirectory = dataDirectoryOf(options.data, io);
-    const local = readApiAccess(dataDirectory);
+    // After a crash the file names an address that is anybody's: no token goes there.
+    const runs = (await dataDirectoryHolder(dataDirectory)) !== null;
+    const local = runs ? readApiAccess(dataDirectory) : null;
+    const session = runs ? readSession(dataDirectory, io.now()) : null;
     const baseUrl = apiBaseUrl(options.api, io.env, local?.apiAddress);
-    const token = tokenFor(baseUrl, local, readSession(dataDirectory, io.now()));
+    const token = tokenFor(baseUrl, local, session);
     api = createApiClient(baseUrl, { token });
     await command({ io, api, json, dataDirectory, width: outputWidth(io), style: createStyle(io) });
   });

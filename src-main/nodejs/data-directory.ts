@@ -54,6 +54,14 @@ export async function openDataDirectory(
   }
 }
 
+/** The process that holds the directory now; null: none does, what it says of itself is out of date. */
+export async function dataDirectoryHolder(path: string): Promise<number | null> {
+  const lockPath = join(path, lockFile);
+  if ((await readText(lockPath)) === '') return null;
+  const holder = await readHolder(lockPath);
+  return holder && (await isAlive(holder)) ? holder.pid : null;
+}
+
 const lockFile = 'lock';
 
 interface Holder {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,6 +43,7 @@ async function covey(
 function runsHere(role: 'controller' | 'worker', apiAddress: string | null = null): string {
   const token = newToken('local');
   writeFileSync(join(directory, 'api-access.json'), JSON.stringify({ token, apiAddress, role }));
+  writeFileSync(join(directory, 'lock'), JSON.stringify({ pid: process.pid, startedAt: null }));
   return token;
 }
 
@@ -74,6 +76,14 @@ describe('the token', () => {
     const io = scriptedIo({ env: { COVEY_DATA: directory } });
     expect(await runCli(['status'], io)).toBe(0);
     expect(api?.requests).toHaveLength(2);
+  });
+
+  it('of a node that is gone goes nowhere: somebody else may be at its address', async () => {
+    runsHere('controller');
+    const ended = spawnSync(process.execPath, ['--version']).pid;
+    writeFileSync(join(directory, 'lock'), JSON.stringify({ pid: ended, startedAt: 'x' }));
+    const { requests } = await covey('status', { status: () => exampleStatus });
+    expect(requests[0]?.headers.authorization).toBeUndefined();
   });
 
   it('that is missing or not enough: what to do', async () => {
