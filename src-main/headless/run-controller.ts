@@ -72,6 +72,7 @@ export async function startController(options: ControllerArguments): Promise<num
         clock,
         logger,
         onDuplicate: ({ message }) => controller.note('security-identity-duplicate', 'error', message),
+        onImpostor: (sentence) => controller.note('security-refused', 'warn', sentence),
       });
       closers.push(async () => duplicates?.close());
     }

@@ -98,6 +98,7 @@ describe('the watch', () => {
   let asked: number;
   let refreshed: number;
   let duplicates: string[];
+  let impostors: string[];
   let watch: DuplicateWatch;
   const peer = (digit: string, host: string, changes: Partial<FoundPeer> = {}): FoundPeer => ({
     nodeId: selfId,
@@ -122,6 +123,7 @@ describe('the watch', () => {
     asked = 0;
     refreshed = 0;
     duplicates = [];
+    impostors = [];
     watch = createDuplicateWatch({
       discovery: {
         peers: () => peers,
@@ -146,6 +148,7 @@ describe('the watch', () => {
       controllerId: () => controllerId,
       logger,
       onDuplicate: ({ message }) => duplicates.push(message),
+      onImpostor: (sentence) => impostors.push(sentence),
     });
   });
   afterEach(() => {
@@ -186,6 +189,17 @@ describe('the watch', () => {
     }
     expect(watch.notices()).toEqual([]);
     expect(asked).toBeLessThanOrEqual(2);
+  });
+
+  test('tells once of what announces itself as this machine and shows another key', async () => {
+    keys.set('192.0.2.2', controllerId);
+    for (let round = 0; round < 12; round += 1) {
+      hear(peer('2', '192.0.2.2'));
+      await vi.advanceTimersByTimeAsync(10_000);
+    }
+    expect(impostors).toEqual([expect.stringMatching(/^What answers at 192\.0\.2\.2:7879 .* another key/)]);
+    expect(watch.notices()).toEqual([]);
+    expect(duplicates).toEqual([]);
   });
 
   test('names two controllers of one key when both show it', async () => {

@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os';
+import type { AddressAttempt } from '#shared/domain/network.ts';
 import type { Address } from '#shared/domain/node.ts';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
@@ -92,6 +93,8 @@ const askMs = 3_000;
 /** What did not show the key is asked again after this long: anybody can announce anything. */
 const askAgainMs = 60_000;
 const maxAsked = 4;
+/** Places of impostors that are told of, in the life of this process. */
+const maxImpostors = 32;
 /** Another run of ours that was heard is called this often, rather than waited for: an answer proves that it lives. */
 const maxCalls = 3;
 
@@ -108,6 +111,8 @@ export function createDuplicateWatch(options: {
   readonly logger: Logger;
   /** Once for each copy of this machine's own identity. */
   readonly onDuplicate?: (notice: ErrorBody) => void;
+  /** Once for each place that announces itself as this machine and shows another key: one sentence. */
+  readonly onImpostor?: (sentence: string) => void;
   readonly interfaces?: typeof networkInterfaces;
 }): DuplicateWatch {
   const { discovery, transport, self, clock, logger } = options;
@@ -120,6 +125,16 @@ export function createDuplicateWatch(options: {
   const asked = new Map<string, { readonly at: number; readonly shown: Address | null }>();
   const told = new Set<string>();
   const called = new Map<string, number>();
+  const impostors = new Set<string>();
+
+  const noteImpostor = ({ address, nodeId }: AddressAttempt): void => {
+    const place = addressText(address);
+    if (nodeId === null || impostors.has(place) || impostors.size >= maxImpostors) return;
+    impostors.add(place);
+    const sentence = `What answers at ${place} is announced as this machine and shows another key (${nodeId.slice(0, 12)}): nobody who looks at the key believes it.`;
+    logger.warn('another machine is announced as this one, with another key', { at: place });
+    options.onImpostor?.(sentence);
+  };
 
   const sightings = (): Sighting[] => {
     const peers = discovery.peers();
@@ -136,6 +151,9 @@ export function createDuplicateWatch(options: {
     const attempts = await transport.identify(run.addresses, askMs);
     const answer = attempts.find((attempt) => attempt.nodeId === run.nodeId)?.address ?? null;
     asked.set(runOf(run), { at: clock.now(), shown: answer });
+    if (run.nodeId === self.nodeId) {
+      for (const attempt of attempts) if (attempt.nodeId !== run.nodeId) noteImpostor(attempt);
+    }
     return answer;
   };
 

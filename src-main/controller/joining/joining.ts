@@ -107,7 +107,9 @@ export async function createJoining(options: JoiningOptions): Promise<Joining> {
     // Being told to wait must not make the wait longer.
     if (error?.code !== 'join_busy') limits.failed(remoteAddress, clock.now());
     const who = `${name ?? 'A machine'} (${peerId.slice(0, 12)}, at ${remoteAddress})`;
-    if (error && !settledByPeople.has(error.code)) {
+    // A machine that breaks its commitment before it is listed has been judged by nobody yet.
+    const known = request !== null || error?.code !== 'join_code_mismatch';
+    if (error && !(known && settledByPeople.has(error.code))) {
       audit.note('security-join-refused', 'warn', `${who} was not let in: ${error.message}`, peerId);
     } else if (listed) {
       audit.note('audit-join-denied', 'info', `${who} took its request to join back.`, peerId);
