@@ -1,3 +1,4 @@
+import { model } from '../../src-main/controller/state/fixtures.ts';
 import type { ModelView, NodeView, StatusView, TransferView } from '../../src-main/shared/api/schema.ts';
 import type { DeploymentView, StageView } from '../../src-main/shared/domain/deployment.ts';
 import type { ModelInfo } from '../../src-main/shared/domain/model-info.ts';
@@ -73,29 +74,7 @@ export const exampleStatus: StatusView = {
   requestsRunning: 3,
 };
 
-const exampleInfo: ModelInfo = {
-  name: 'stories260K',
-  architecture: 'llama',
-  fileBytes: 1_185_376,
-  layerCount: 5,
-  contextLength: 2048,
-  embeddingLength: 64,
-  feedForwardLength: 172,
-  headCount: 8,
-  headCountKv: 4,
-  keyLength: 8,
-  valueLength: 8,
-  vocabSize: 512,
-  fileType: 'F32',
-  hasChatTemplate: false,
-  tensorBytes: { embedding: 131_072, output: 256, layers: [1, 1, 1, 1, 1], other: 0 },
-  tiedOutput: true,
-  kvElements: [64, 64, 64, 64, 64],
-  stateBytes: [0, 0, 0, 0, 0],
-  pooling: null,
-  embeddingOnly: false,
-  split: null,
-};
+const exampleInfo: ModelInfo = { ...model, name: 'stories260K' };
 
 export function exampleStage(changes: Partial<StageView> = {}): StageView {
   return {
