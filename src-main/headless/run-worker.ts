@@ -108,7 +108,8 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
     };
     life.onChange(follow);
 
-    const membership = await firstMembership(data.path, joinString, options, joiner);
+    const canBeAsked = options.api !== null || life.clusterSecret !== null;
+    const membership = await firstMembership(data.path, joinString, canBeAsked, joiner);
     joiner.onJoined((joined) => {
       life.begin(joined).catch((error: unknown) => {
         logger.error('the membership could not begin', { reason: CoveyError.from(error).message });
@@ -209,12 +210,12 @@ const apart = {
 async function firstMembership(
   dataDirectory: string,
   joinString: string | undefined,
-  { api }: WorkerArguments,
+  canBeAsked: boolean,
   joiner: Joiner,
 ): Promise<Membership | null> {
   const known = await readMembership(dataDirectory);
   if (joinString === undefined) {
-    if (known || api) return known;
+    if (known || canBeAsked) return known;
     throw new CoveyError(
       'not_a_member',
       'This machine has not joined a covey yet, and with "--api none" nobody can tell it to. Run "covey invite" on the controller, then "covey worker --join STRING" here.',
