@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import {
   announcementLimits,
   ownRecords,
@@ -13,6 +14,13 @@ import type { Random } from '../random.ts';
 import type { FuzzTarget } from '../target.ts';
 import { encodePacket } from './mdns-packet.ts';
 
+/** The codec of the responder library, which reads the questions that are let through to it. */
+const require = createRequire(import.meta.url);
+const libraries = createRequire(require.resolve('bonjour-service'));
+const codec = createRequire(libraries.resolve('multicast-dns'))('dns-packet') as {
+  decode(packet: Buffer): unknown;
+};
+
 /** Packets from anybody on the network, and what they leave in the table of machines that were heard. */
 export function createTarget(): FuzzTarget {
   const corpus = readHexCorpus('mdns.hex');
@@ -21,7 +29,15 @@ export function createTarget(): FuzzTarget {
   return {
     run(random: Random) {
       const packet = makePacket(random, corpus);
-      readHeader(packet);
+      const header = readHeader(packet);
+      if (header && !header.isResponse) {
+        // The library catches what its codec throws; it must come to an end.
+        try {
+          codec.decode(packet);
+        } catch {
+          return;
+        }
+      }
       const records = readRecords(packet);
       const found = parseAnnouncement(packet);
       if (found.length > 0 && !records) throw new Error('an announcement without records');
@@ -52,10 +68,15 @@ export function createTarget(): FuzzTarget {
   };
 }
 
+/** The header of a question, and the name that we answer to. */
+const query = Buffer.from('000000000001000000000000065f636f766579045f746370056c6f63616c00', 'hex');
+
 function makePacket(random: Random, corpus: readonly Buffer[]): Buffer {
   switch (random.int(8)) {
     case 0:
-      return random.bytes(random.int(600));
+      return random.oneIn(2)
+        ? random.bytes(random.int(600))
+        : Buffer.concat([query, random.bytes(random.int(300))]);
     case 1:
       return encodePacket(ownRecords(announcement(random), addresses(random)).announced);
     case 2:
