@@ -14,8 +14,9 @@ if (!existsSync(entry)) {
 } else if (Number(process.versions.node.split('.')[0]) >= 24) {
   await import(entry.href);
 } else if (existsSync(ownNode)) {
-  // An older Node.js started this: the one that covey brings takes over, with the same streams and signals.
-  const child = spawn(ownNode, process.argv.slice(1), { stdio: 'inherit' });
+  // An older Node.js started this: the one that covey brings takes over, with the same streams and signals. The
+  // channel tells it when this process is gone, however that came.
+  const child = spawn(ownNode, process.argv.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   for (const signal of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
     process.on(signal, () => child.kill(signal));
   }

@@ -3,6 +3,10 @@ import { setFlagsFromString } from 'node:v8';
 /** Entry of the `covey` command: roles run here until they are stopped, everything else is the API client. */
 const [first, ...rest] = process.argv.slice(2);
 
+// Whoever started us with a channel (see bin/covey.mjs) wants us to end with it.
+process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'));
+process.channel?.unref();
+
 if (first === 'controller' || first === 'worker') {
   // A worker's main process passes messages on: a young generation that grew at the start is idle memory.
   if (first === 'worker') setFlagsFromString('--semi-space-growth-factor=1');

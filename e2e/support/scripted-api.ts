@@ -1,5 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import type { ApiAccess } from '../../src-main/nodejs/access/local-access.ts';
+import { newToken } from '../../src-main/nodejs/access/tokens.ts';
 import { apiRoutes, type ApiRoute } from '../../src-main/shared/api/schema.ts';
 import { CoveyError } from '../../src-main/shared/errors.ts';
 
@@ -16,6 +21,8 @@ export type RouteScript = (request: ScriptedRequest, response: ServerResponse) =
 
 export interface ScriptedApi {
   readonly url: string;
+  /** Of a node that seems to run in this process and to serve this API. Removed by `close`. */
+  readonly dataDirectory: string;
   /** In the order they came. */
   readonly requests: readonly ScriptedRequest[];
   close(): Promise<void>;
@@ -57,14 +64,25 @@ export async function startScriptedApi(
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const dataDirectory = mkdtempSync(path.join(os.tmpdir(), 'covey-scripted-'));
+  seemToRun(dataDirectory, { token: newToken('local'), apiAddress: url, role: 'controller' });
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
+    dataDirectory,
     requests,
     async close() {
+      rmSync(dataDirectory, { recursive: true, force: true });
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Writes what a node that runs in this process would have left in its data directory. */
+export function seemToRun(dataDirectory: string, access: ApiAccess): void {
+  writeFileSync(path.join(dataDirectory, 'api-access.json'), JSON.stringify(access));
+  writeFileSync(path.join(dataDirectory, 'lock'), JSON.stringify({ pid: process.pid, startedAt: null }));
 }
 
 function respond(response: ServerResponse, status: number, value: unknown): void {
@@ -76,8 +94,8 @@ function matchRoute(
   pathname: string,
 ): { route: ApiRoute; params: Record<string, string> } | null {
   const segments = pathname.split('/');
-  for (const [route, { method: wanted, path }] of Object.entries(apiRoutes)) {
-    const pattern = path.split('/');
+  for (const [route, { method: wanted, path: template }] of Object.entries(apiRoutes)) {
+    const pattern = template.split('/');
     if (wanted !== method || pattern.length !== segments.length) continue;
     if (!pattern.every((part, index) => part.startsWith(':') || part === segments[index])) continue;
     const params = Object.fromEntries(

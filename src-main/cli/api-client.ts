@@ -61,12 +61,30 @@ export interface ApiClientOptions {
   readonly token?: string | ((access: Access) => string | null);
 }
 
+/** The client of an API that is not there: every call is refused with `error`, and nothing is dialled. */
+export function absentApi(error: CoveyError): ApiClient {
+  return {
+    baseUrl: '',
+    call: () => Promise.reject(error),
+    async *events() {
+      throw error;
+    },
+    close: () => undefined,
+  };
+}
+
 /** @param baseUrl `http://HOST:PORT` */
 export function createApiClient(baseUrl: string, options: ApiClientOptions = {}): ApiClient {
   const { token } = options;
   const authorization = (access: Access): Record<string, string> => {
+    if (access === 'public') return {};
     const value = typeof token === 'function' ? token(access) : (token ?? null);
-    return value === null || access === 'public' ? {} : { authorization: `Bearer ${value}` };
+    if (value !== null) return { authorization: `Bearer ${value}` };
+    // What is asked may itself be a secret: it goes to nobody whom we cannot show that we know them.
+    throw new CoveyError(
+      'token_missing',
+      `There is no token for ${baseUrl} here, so nothing was sent there.`,
+    );
   };
   const agent = new Agent({ keepAlive: true, maxSockets: 8 });
   const open = (

@@ -72,17 +72,10 @@ export function tokenFor(
 
 /**
  * `HOST:PORT`, `HOST`, `PORT` or `http://HOST:PORT` as the base URL of an API.
- * @param published where the role that runs with this data directory says that it is
  * @throws UsageError naming where the text came from
  */
-export function apiBaseUrl(
-  flag: string | undefined,
-  env: CliIo['env'],
-  published: string | null = null,
-): string {
-  const [text, origin] =
-    flag !== undefined ? [flag, '--api'] : env['COVEY_API'] ? [env['COVEY_API'], 'COVEY_API'] : [null, ''];
-  if (text === null) return published ?? `http://${defaults.apiHost}:${defaults.apiPort}`;
+export function apiBaseUrl(flag: string | undefined, env: CliIo['env']): string {
+  const [text, origin] = flag !== undefined ? [flag, '--api'] : [env['COVEY_API'] ?? '', 'COVEY_API'];
   const refuse = (): UsageError =>
     new UsageError(
       `${origin} must be HOST:PORT or http://HOST:PORT, got "${text}".`,

@@ -24,7 +24,7 @@ async function covey(
   io = scriptedIo(),
 ): Promise<{ code: number; stdout: string; stderr: string }> {
   api = await startScriptedApi(scripts);
-  const code = await runCli(['--api', api.url, ...words.split(' ')], io);
+  const code = await runCli(['--data', api.dataDirectory, ...words.split(' ')], io);
   return { code, stdout: io.stdout(), stderr: io.stderr() };
 }
 
@@ -172,12 +172,10 @@ describe('covey doctor, at 80 columns', () => {
       await chmod(join(directory, 'identity', 'key.pem'), 0o644);
       await chmod(directory, 0o755);
       const io = scriptedIo();
-      const words = ['--api', '127.0.0.1:9', '--data', directory, 'doctor'];
+      const words = ['--data', directory, 'doctor'];
       const code = await runCli(words, io);
       expect(code).toBe(1);
-      expect(io.stdout()).toMatch(
-        /^No covey answers at http:\/\/127\.0\.0\.1:9: nothing listens there\. These are the/,
-      );
+      expect(io.stdout().replace(/\s+/g, ' ')).toMatch(/^No covey runs on \S+ These are the/);
       expect(io.stdout().replace(/\s+/g, ' ')).toMatch(/FAIL Settings .*lan\.port/);
       if (process.platform !== 'win32') {
         expect(io.stdout().replace(/\s+/g, ' ')).toMatch(/FAIL Data directory .*key\.pem \(mode 644\)/);
@@ -185,7 +183,7 @@ describe('covey doctor, at 80 columns', () => {
       const json = scriptedIo();
       expect(await runCli([...words, '--json'], json)).toBe(1);
       const parsed = JSON.parse(json.stdout());
-      expect(parsed.note).toContain('No covey answers');
+      expect(parsed.note).toContain('No covey runs');
       expect(parsed.nodes[0].nodeId).toBeNull();
       expect(doctorCheckSchema.array().parse(parsed.nodes[0].checks).length).toBeGreaterThan(10);
     } finally {

@@ -50,7 +50,9 @@ export function describeError(error: ErrorBody): string {
 export function hintFor(error: ErrorBody): string | null {
   switch (error.code) {
     case 'controller_unreachable':
-      return 'Start one with "covey controller", or say where it is with --api HOST:PORT or COVEY_API.';
+      // Other sentences are about a controller elsewhere, or say themselves what to do.
+      if (!/^No covey (?:answers|runs)/.test(error.message)) return null;
+      return 'Start one with "covey controller" or "covey worker"; --data DIR or COVEY_DATA names the directory\nof one that runs already.';
     case 'token_missing':
     case 'token_invalid':
       return (

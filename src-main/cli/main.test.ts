@@ -1,7 +1,16 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CoveyError } from '#shared/errors.ts';
 import { scriptedIo, type ScriptedIo } from '../../e2e/support/cli-io.ts';
-import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../e2e/support/scripted-api.ts';
+import {
+  seemToRun,
+  startScriptedApi,
+  type RouteScript,
+  type ScriptedApi,
+} from '../../e2e/support/scripted-api.ts';
+import { newToken } from '../nodejs/access/tokens.ts';
 import {
   at,
   exampleDeployment,
@@ -29,7 +38,7 @@ async function covey(
   io: ScriptedIo = scriptedIo(),
 ): Promise<{ code: number; stdout: string; stderr: string; api: ScriptedApi }> {
   api = await startScriptedApi(scripts);
-  const code = await runCli(['--api', api.url, ...words.split(' ')], io);
+  const code = await runCli(['--data', api.dataDirectory, ...words.split(' ')], io);
   return { code, stdout: io.stdout(), stderr: io.stderr().replaceAll(api.url, 'URL'), api };
 }
 
@@ -476,11 +485,49 @@ describe('events and logs', () => {
 describe('what goes wrong', () => {
   it('nothing listens: 3, and what to do', async () => {
     const io = scriptedIo();
-    expect(await runCli(['nodes', '--api', '127.0.0.1:1'], io)).toBe(3);
+    const ended = await startScriptedApi({});
+    const { dataDirectory, url } = ended;
+    await ended.close();
+    mkdirSync(dataDirectory);
+    seemToRun(dataDirectory, { token: newToken('local'), apiAddress: url, role: 'controller' });
+    expect(await runCli(['nodes', '--data', dataDirectory], io)).toBe(3);
+    rmSync(dataDirectory, { recursive: true });
     expect(io.stderr()).toBe(
-      'error: No covey answers at http://127.0.0.1:1: nothing listens there.\n' +
-        'Start one with "covey controller", or say where it is with --api HOST:PORT or COVEY_API.\n',
+      `error: No covey answers at ${url}: nothing listens there.\n` +
+        'Start one with "covey controller" or "covey worker"; --data DIR or COVEY_DATA names the directory\n' +
+        'of one that runs already.\n',
     );
+  });
+
+  it('nothing runs: nothing is dialled, whoever listens on the usual port', async () => {
+    const dataDirectory = mkdtempSync(join(tmpdir(), 'covey-none-'));
+    const io = scriptedIo();
+    expect(await runCli(['secret', 'set', '--data', dataDirectory], io)).not.toBe(0);
+    expect(await runCli(['nodes', '--data', dataDirectory], io)).toBe(3);
+    expect(io.stderr()).toContain(`No covey runs on ${dataDirectory}.`);
+    rmSync(dataDirectory, { recursive: true });
+    const gone = scriptedIo();
+    expect(await runCli(['nodes', '--data', dataDirectory], gone)).toBe(1);
+    expect(gone.stderr()).toContain(`There is no directory ${dataDirectory}`);
+  });
+
+  it('a node without an API is not asked at the usual port', async () => {
+    api = await startScriptedApi({});
+    seemToRun(api.dataDirectory, { token: newToken('local'), apiAddress: null, role: 'worker' });
+    const io = scriptedIo();
+    expect(await runCli(['nodes', '--data', api.dataDirectory], io)).toBe(3);
+    expect(io.stderr()).toContain('serves no API');
+  });
+
+  it('no token and no question goes to an address that is not that of the node here', async () => {
+    const stranger = await startScriptedApi({ join: () => ({}) });
+    api = await startScriptedApi({});
+    const io = scriptedIo();
+    const words = ['join', 'covey1.secret', '--api', stranger.url, '--data', api.dataDirectory];
+    expect(await runCli(words, io)).toBe(1);
+    expect(io.stderr()).toContain('nothing was sent there');
+    expect(stranger.requests).toEqual([]);
+    await stranger.close();
   });
 
   it('another kind of server: says to check --api', async () => {
@@ -529,9 +576,9 @@ describe('what goes wrong', () => {
 
   it('COVEY_API is used, and --api beats it', async () => {
     api = await startScriptedApi({ nodes: () => ({ nodes: [] }) });
-    const env = { COVEY_API: api.url.replace('http://', '') };
+    const env = { COVEY_API: api.url.replace('http://', ''), COVEY_DATA: api.dataDirectory };
     expect(await runCli(['nodes'], scriptedIo({ env }))).toBe(0);
-    expect(await runCli(['nodes', '--api', '1'], scriptedIo({ env }))).toBe(3);
+    expect(await runCli(['nodes', '--api', '1'], scriptedIo({ env }))).toBe(1);
   });
 
   it('suggests the machine that was meant', async () => {

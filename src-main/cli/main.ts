@@ -1,14 +1,12 @@
 import { CommanderError } from 'commander';
 import { CoveyError } from '#shared/errors.ts';
-import { readApiAccess } from '../nodejs/access/local-access.ts';
-import { dataDirectoryHolder } from '../nodejs/data-directory.ts';
 import { productVersion } from '../nodejs/version.ts';
-import { createApiClient, type ApiClient } from './api-client.ts';
-import { apiBaseUrl, createStyle, dataDirectoryOf, outputWidth, tokenFor } from './context.ts';
+import type { ApiClient } from './api-client.ts';
+import { openApi } from './api-place.ts';
+import { createStyle, dataDirectoryOf, outputWidth } from './context.ts';
 import { Exit, UsageError, describeError, exitCodeOf, exitCodes, hintFor } from './failure.ts';
 import type { CliIo } from './io.ts';
 import { createProgram } from './program.ts';
-import { readSession } from './saved-session.ts';
 import { suggest } from './suggest.ts';
 
 /**
@@ -22,13 +20,8 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<number
   const program = createProgram(io, productVersion, async (options, command) => {
     json = options.json;
     const dataDirectory = dataDirectoryOf(options.data, io);
-    // After a crash the file names an address that is anybody's: no token goes there.
-    const runs = (await dataDirectoryHolder(dataDirectory)) !== null;
-    const local = runs ? readApiAccess(dataDirectory) : null;
-    const session = runs ? readSession(dataDirectory, io.now()) : null;
-    const baseUrl = apiBaseUrl(options.api, io.env, local?.apiAddress);
-    const token = tokenFor(baseUrl, local, session);
-    api = createApiClient(baseUrl, { token });
+    const named = options.data !== undefined || Boolean(io.env['COVEY_DATA']);
+    api = await openApi(dataDirectory, named, options.api, io);
     await command({ io, api, json, dataDirectory, width: outputWidth(io), style: createStyle(io) });
   });
   try {

@@ -88,7 +88,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       health(options),
       signInPage(),
     ],
-    ...workerAccess(options),
+    ...workerAccess({ ...options, isMember: () => options.status().trouble?.code !== 'not_a_member' }),
     allowedHosts: () => settings.current.api.allowedHosts,
     logger,
   });

@@ -15,6 +15,8 @@ const onLoopback: Principal = { ...anonymous, access: 'inference' };
  */
 export function workerAccess(options: {
   readonly local: LocalAccess;
+  /** Otherwise there is nobody to log in at. */
+  readonly isMember: () => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
 }): { readonly authenticate: Authenticate; readonly onRefused: (error: CoveyError) => void } {
@@ -37,6 +39,9 @@ export function workerAccess(options: {
     }
     const isOwner = local.verify(token);
     if (needs === 'local') return isOwner ? owner : refuse("This asks for this machine's own token.");
+    if (isOwner && !options.isMember()) {
+      throw new CoveyError('not_a_member', 'This machine has not joined a covey yet: run "covey join" here.');
+    }
     if (isOwner) {
       throw new CoveyError(
         'admin_required',

@@ -8,8 +8,14 @@ import type { ApiRoute } from '#shared/api/schema.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { defaultSettings, type Settings } from '#shared/settings.ts';
 import { scriptedIo } from '../../../e2e/support/cli-io.ts';
-import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../../e2e/support/scripted-api.ts';
+import {
+  seemToRun,
+  startScriptedApi,
+  type RouteScript,
+  type ScriptedApi,
+} from '../../../e2e/support/scripted-api.ts';
 import { at, exampleStatus } from '../../../e2e/support/views.ts';
+import { readApiAccess } from '../../nodejs/access/local-access.ts';
 import { newToken } from '../../nodejs/access/tokens.ts';
 import { tokenFor } from '../context.ts';
 import { runCli } from '../main.ts';
@@ -33,7 +39,8 @@ async function covey(
   await api?.close();
   api = await startScriptedApi(scripts);
   const io = scriptedIo({ answers });
-  const code = await runCli(['--api', api.url, '--data', directory, ...words.split(' ')], io);
+  runsHere(readApiAccess(directory)?.role ?? 'controller', api.url);
+  const code = await runCli(['--data', directory, ...words.split(' ')], io);
   const plain = (text: string): string =>
     text.replaceAll(api?.url ?? '', 'URL').replaceAll(directory, 'DATA');
   return { code, stdout: plain(io.stdout()), stderr: plain(io.stderr()), requests: api.requests };
@@ -41,9 +48,8 @@ async function covey(
 
 /** What a role leaves in its data directory. */
 function runsHere(role: 'controller' | 'worker', apiAddress: string | null = null): string {
-  const token = newToken('local');
-  writeFileSync(join(directory, 'api-access.json'), JSON.stringify({ token, apiAddress, role }));
-  writeFileSync(join(directory, 'lock'), JSON.stringify({ pid: process.pid, startedAt: null }));
+  const token = readApiAccess(directory)?.token ?? newToken('local');
+  seemToRun(directory, { token, apiAddress, role });
   return token;
 }
 
@@ -79,11 +85,12 @@ describe('the token', () => {
   });
 
   it('of a node that is gone goes nowhere: somebody else may be at its address', async () => {
-    runsHere('controller');
+    api = await startScriptedApi({ status: () => exampleStatus });
+    runsHere('controller', api.url);
     const ended = spawnSync(process.execPath, ['--version']).pid;
     writeFileSync(join(directory, 'lock'), JSON.stringify({ pid: ended, startedAt: 'x' }));
-    const { requests } = await covey('status', { status: () => exampleStatus });
-    expect(requests[0]?.headers.authorization).toBeUndefined();
+    expect(await runCli(['status', '--data', directory], scriptedIo())).toBe(3);
+    expect(api.requests).toEqual([]);
   });
 
   it('that is missing or not enough: what to do', async () => {

@@ -38,7 +38,7 @@ async function discover(changes: Partial<DiscoveryView>, words: string[] = []): 
   };
   api = await startScriptedApi({ discovery: () => view });
   const io = scriptedIo();
-  expect(await runCli(['--api', api.url, 'discover', ...words], io), io.stderr()).toBe(0);
+  expect(await runCli(['--data', api.dataDirectory, 'discover', ...words], io), io.stderr()).toBe(0);
   for (const line of io.stdout().split('\n')) {
     if (words.length === 0) expect(line.length, line).toBeLessThanOrEqual(80);
   }

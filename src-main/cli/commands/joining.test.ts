@@ -47,7 +47,7 @@ async function covey(
   io: ScriptedIo = scriptedIo(),
 ): Promise<{ code: number; stdout: string; stderr: string; routes: string[]; bodies: unknown[] }> {
   api = await startScriptedApi(scripts);
-  const code = await runCli(['--api', api.url, ...words.split(' ')], io);
+  const code = await runCli(['--data', api.dataDirectory, ...words.split(' ')], io);
   return {
     code,
     stdout: io.stdout(),
