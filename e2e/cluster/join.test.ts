@@ -107,5 +107,17 @@ describe('joining', () => {
     await untilEligible(controller, 1);
     const { nodes } = await controller.client.call('nodes');
     expect(nodes).toMatchObject([{ name: 'home', id: controller.report.nodeId, status: 'ready' }]);
+    await expect(controller.client.call('removeNode', { params: { node: 'home' } })).rejects.toThrow(
+      /restart without --lend/,
+    );
+    await controller.stop();
+
+    const { dataDirectory } = controller;
+    const apart = await cluster.current.startController({ dataDirectory, name: 'home' });
+    expect(await apart.client.call('nodes')).toEqual({ nodes: [] });
+    await apart.stop();
+
+    const again = await cluster.current.startController({ dataDirectory, args: ['--lend'], name: 'home' });
+    await untilEligible(again, 1);
   });
 });

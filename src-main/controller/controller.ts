@@ -73,6 +73,8 @@ export interface Controller {
   doctorContext(): DoctorContext;
   /** Makes the controller's own machine a member, for `--lend`. */
   admitSelf(name: string): void;
+  /** The controller's own machine is no member any more: it does not lend itself this time. */
+  withdrawSelf(): void;
   /** Ends the API, the sessions, the cluster port and the database, in this order. */
   close(): Promise<void>;
 }
@@ -317,6 +319,11 @@ export async function createController(options: ControllerOptions): Promise<Cont
       admitSelf(name) {
         if (!runtime.state.nodes.has(nodeId)) {
           runtime.commit({ type: 'node-joined', at: clock.now(), nodeId, name });
+        }
+      },
+      withdrawSelf() {
+        if (runtime.state.nodes.has(nodeId)) {
+          runtime.dispatch({ type: 'node-removed', at: clock.now(), nodeId });
         }
       },
       close,

@@ -11,6 +11,7 @@ export function membersOf({ nodes, removedNodes }: ControllerState, selfId: Node
     name: durable.name,
   }));
   for (const removed of removedNodes.values()) {
+    if (removed.id === selfId) continue;
     members.push({
       nodeId: removed.id,
       role: 'worker',

@@ -80,7 +80,7 @@ export async function startController(options: ControllerArguments): Promise<num
     if (options.lend) {
       const worker = await lend(controller, foundation, options.name, bootId);
       closers.push(() => worker.close());
-    }
+    } else controller.withdrawSelf();
     const cluster = controller.transport.clusterAddress;
     const clusterAddress = cluster && `${cluster.host}:${cluster.port}`;
     await announce(

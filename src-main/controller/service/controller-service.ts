@@ -96,7 +96,15 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       return viewNode(id);
     },
     removeNode(ref) {
-      const { id } = nodeOf(ref).durable;
+      const { id, name } = nodeOf(ref).durable;
+      // Its worker runs in this very process and would be refused for as long as the controller runs.
+      if (id === options.about().nodeId) {
+        throw new CoveyError(
+          'invalid_request',
+          `${name} is the controller's own machine: restart without --lend to take it out of the covey.`,
+          { field: 'node' },
+        );
+      }
       runtime.commit({ type: 'node-removed', at: clock.now(), nodeId: id });
       options.onRemoved(id);
     },
