@@ -4,6 +4,7 @@ import type { AddressAttempt } from '#shared/domain/network.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { ALPN } from '#shared/protocol/version.ts';
 import { describeDialError, peerKey } from './dial-tls.ts';
+import { endWith } from './frames.ts';
 import { tls } from './tls-settings.ts';
 
 /** Dials each address at once over `covey-hello` and tells which key answers there. Rejects only when aborted. */
@@ -33,11 +34,14 @@ function identifyOne(
       rejectUnauthorized: false,
       servername: '',
     });
-    const finish = (outcome: () => void): void => {
+    const settle = (outcome: () => void): void => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
-      socket.destroy();
       outcome();
+    };
+    const finish = (outcome: () => void): void => {
+      socket.destroy();
+      settle(outcome);
     };
     const failed = (problem: string): void =>
       finish(() => resolve({ address, nodeId: null, connectMs: null, problem }));
@@ -51,7 +55,9 @@ function identifyOne(
       const nodeId = peerKey(socket);
       if (!nodeId) return failed('shows no certificate');
       const connectMs = performance.now() - startedAt;
-      return finish(() => resolve({ address, nodeId, connectMs, problem: null }));
+      // Our last handshake message has not left yet: ended in order, the other side learns whose question it was.
+      endWith(socket);
+      return settle(() => resolve({ address, nodeId, connectMs, problem: null }));
     });
     return undefined;
   });

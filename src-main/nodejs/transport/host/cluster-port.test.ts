@@ -518,6 +518,27 @@ describe('joins', () => {
     expect(node.audits().some(({ kind }) => kind === 'protocol_error')).toBe(true);
   });
 
+  it('that were given up before a word leave no trace, those that break off are audited', async () => {
+    const node = await host(controllerKey, { role: 'controller' });
+    for (const said of [Buffer.alloc(0), encodeFrame('{}').subarray(0, 3)]) {
+      expect(node.audits()).toEqual([]);
+      const socket = tlsConnect({
+        port: node.address.port,
+        host: '127.0.0.1',
+        rejectUnauthorized: false,
+        ...as(strangerKey, ALPN.join),
+      });
+      socket.on('error', () => undefined);
+      socket.resume();
+      await once(socket, 'secureConnect');
+      socket.end(said);
+      await within(hasClosed(socket), 1_000, 'the end of the join');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    expect(node.audits()).toMatchObject([{ kind: 'protocol_error', remoteAddress: '127.0.0.1' }]);
+    expect(node.events.some(({ type }) => type === 'join')).toBe(false);
+  });
+
   it('are few at once, small, and quick', async () => {
     const node = await host(controllerKey, { role: 'controller' });
     const { port } = node.address;

@@ -51,6 +51,7 @@ export function createJoins(options: {
     let decode = createFrameDecoder(LIMITS.joinBytes);
     let frames = 0;
     let announced = false;
+    let heard = false;
     let ending = false;
     let reason: CoveyError | null = null;
     let counted = dialled === null;
@@ -89,6 +90,7 @@ export function createJoins(options: {
       socket.destroy();
     };
     const onData = (chunk: Buffer): void => {
+      heard = true;
       for (let rest = chunk; rest.length > 0 && !ending;) {
         const progress = decode(rest);
         if (progress.kind === 'more') return;
@@ -125,8 +127,10 @@ export function createJoins(options: {
       reason ??= new CoveyError('controller_unreachable', `The join broke: ${error.message}`, {}, error);
     });
     socket.once('end', () => {
-      if (!announced) cut('no request before its end');
-      else end(null);
+      if (announced) end(null);
+      else if (heard) cut('no request before its end');
+      // A dial that was given up.
+      else socket.destroy();
     });
     socket.once('close', () => {
       clearTimeout(timer);

@@ -9,7 +9,7 @@ import { ALPN } from '#shared/protocol/version.ts';
 import { keepAliveMs, peerKey } from '../dial-tls.ts';
 import { endWith } from '../frames.ts';
 import { tls, tlsSettings } from '../tls-settings.ts';
-import { remoteAddressOf } from './remote-address.ts';
+import { rememberRemoteAddress, remoteAddressOf, tcpOf } from './remote-address.ts';
 import { createConnectionGate, gateLimits, type GateLimits, type GatePass } from './connection-gate.ts';
 
 export interface ListenerOptions {
@@ -22,6 +22,8 @@ export interface ListenerOptions {
   readonly onStream: (socket: TLSSocket, member: Member, alpn: Grant['alpn']) => void;
   readonly audit: (audit: TransportAudit) => void;
   readonly limits?: GateLimits;
+  /** How long a TLS handshake may take. */
+  readonly handshakeMs?: number;
 }
 
 export interface Listener {
@@ -30,7 +32,9 @@ export interface Listener {
   close(): void;
 }
 
-const handshakeMs = 10_000;
+const defaultHandshakeMs = 10_000;
+/** The peer is simply gone: a health check, a scanner, a dial that was given up. Not worth a line. */
+const gone: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN']);
 
 /**
  * The cluster port. Who a connection is from is decided by its key alone, what it wants by its ALPN name:
@@ -52,24 +56,24 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     ALPN.http,
     ALPN.hello,
   ];
-  const connections = new Set<Socket>();
-  const passes = new Map<string, GatePass>();
+  const connections = new Map<Socket, GatePass>();
 
   const secure = tls.createServer({
     ...tlsSettings(options.identity),
     ALPNProtocols: protocols,
     requestCert: true,
     rejectUnauthorized: false,
-    handshakeTimeout: handshakeMs,
-    allowHalfOpen: true,
+    handshakeTimeout: options.handshakeMs ?? defaultHandshakeMs,
     // Every connection proves its key anew: no session tickets.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   });
 
   const tcp = createServer(
-    { allowHalfOpen: true, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
+    // Not half open until TLS is there: a peer that ends before that ends the connection.
+    { allowHalfOpen: false, noDelay: true, keepAlive: true, keepAliveInitialDelay: keepAliveMs },
     (raw) => {
-      const remoteAddress = remoteAddressOf(raw);
+      const remoteAddress = rememberRemoteAddress(raw);
+      if (remoteAddress === null) return void raw.destroy();
       const pass = gate.enter(remoteAddress);
       if (!pass) {
         raw.destroy();
@@ -79,25 +83,22 @@ export async function createListener(options: ListenerOptions): Promise<Listener
           peerId: null,
           detail: 'too many connections without a member key, closed at once',
         });
-        return;
+        return undefined;
       }
-      const key = connectionKey(raw);
-      connections.add(raw);
-      passes.set(key, pass);
+      connections.set(raw, pass);
       raw.on('error', () => raw.destroy());
       raw.once('close', () => {
         connections.delete(raw);
-        passes.delete(key);
         pass.closed();
       });
       secure.emit('connection', raw);
+      return undefined;
     },
   );
 
   secure.on('tlsClientError', (error: Error & { code?: string }, socket) => {
     socket.destroy();
-    // A port that opens and closes (a health check, a scanner) is not worth a line.
-    if (error.code === 'ECONNRESET') return;
+    if (gone.has(error.code)) return;
     options.audit({
       kind: 'protocol_error',
       remoteAddress: remoteAddressOf(socket),
@@ -107,6 +108,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
   });
 
   secure.on('secureConnection', (socket) => {
+    socket.allowHalfOpen = true;
     socket.on('error', () => socket.destroy());
     socket.setNoDelay(true);
     const remoteAddress = remoteAddressOf(socket);
@@ -118,14 +120,14 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     if (!peerId) return drop('peer_unknown', 'showed no certificate');
     if (!socket.alpnProtocol) return drop('peer_unknown', 'named no protocol');
     if (socket.alpnProtocol === ALPN.hello) {
-      if (options.member(peerId)) passes.get(connectionKey(socket))?.authenticated();
+      if (options.member(peerId)) connections.get(tcpOf(socket))?.authenticated();
       return endWith(socket);
     }
     if (socket.alpnProtocol === ALPN.join) return options.onJoin?.(socket, peerId);
     const member = options.member(peerId);
     if (!member)
       return drop('peer_unknown', `asked for ${socket.alpnProtocol} with a key that is no member's`);
-    passes.get(connectionKey(socket))?.authenticated();
+    connections.get(tcpOf(socket))?.authenticated();
     if (member.refusal) {
       options.audit({ kind: 'peer_refused', remoteAddress, peerId, detail: member.refusal.message });
     }
@@ -141,14 +143,9 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     address,
     close() {
       tcp.close();
-      for (const raw of connections) raw.destroy();
+      for (const raw of connections.keys()) raw.destroy();
     },
   };
-}
-
-/** The same for the TCP socket and the TLS socket over it. */
-function connectionKey(socket: Socket): string {
-  return `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
 /**
