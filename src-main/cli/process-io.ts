@@ -1,13 +1,17 @@
 import { existsSync } from 'node:fs';
-import { createInterface } from 'node:readline/promises';
-import { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliIo } from './io.ts';
+import { promptLine, type PromptStreams } from './prompt.ts';
 
 /** The real world: this process's streams, environment and signals. */
 export function processIo(copyDatabase: CliIo['copyDatabase']): CliIo {
   // `covey nodes | head` closes the pipe early: that is no error of ours.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  const streams: PromptStreams = {
+    input: process.stdin,
+    output: process.stderr,
+    terminal: process.stdin.isTTY === true,
+  };
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
@@ -27,34 +31,12 @@ export function processIo(copyDatabase: CliIo['copyDatabase']): CliIo {
     },
     async ask(question) {
       if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return null;
-      const line = createInterface({ input: process.stdin, output: process.stderr });
-      try {
-        return await line.question(question);
-      } finally {
-        line.close();
-      }
+      return promptLine(streams, question, { hidden: false });
     },
-    secretLine,
+    secretLine: (question) => promptLine(streams, question, { hidden: true, timeoutMs: secretLineMs }),
     fileExists: existsSync,
     copyDatabase,
   };
 }
 
 const secretLineMs = 60_000;
-
-async function secretLine(question: string): Promise<string | null> {
-  const terminal = process.stdin.isTTY === true;
-  if (terminal) process.stderr.write(question);
-  // A terminal echoes through the interface's output, so this one shows nothing.
-  const output = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({ input: process.stdin, output, terminal });
-  const timer = setTimeout(() => lines.close(), secretLineMs);
-  try {
-    for await (const line of lines) return line;
-    return null;
-  } finally {
-    clearTimeout(timer);
-    lines.close();
-    if (terminal) process.stderr.write('\n');
-  }
-}

@@ -80,6 +80,8 @@ describe('covey backup and restore', () => {
     const differ = await covey(['backup', file], { errIsTty: true, answers: [passphrase, 'another one'] });
     expect(differ).toMatchObject({ code: 2, err: expect.stringContaining('differ') as string });
     expect(await readdir(parent)).toEqual(['data']);
+    const short = await covey(['backup', file], { errIsTty: true, answers: ['tooshort', 'other'] });
+    expect(short).toMatchObject({ code: 1, err: expect.not.stringContaining('differ') as string });
     const same = await covey(['backup', file], { errIsTty: true, answers: [passphrase, passphrase] });
     expect(same.code).toBe(0);
   });

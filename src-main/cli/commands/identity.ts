@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { createBackup } from '../../nodejs/backup/create-backup.ts';
+import { requireStrong } from '../../nodejs/backup/format.ts';
 import { restoreBackup } from '../../nodejs/backup/restore-backup.ts';
 import { identityUse, newIdentity, type IdentityUse } from '../../nodejs/identity/new-identity.ts';
 import { createLogger } from '../../nodejs/logging.ts';
@@ -41,6 +42,8 @@ async function backup(
   force: boolean,
 ): Promise<void> {
   const passphrase = await askPassphrase(io, 'Passphrase for the backup: ');
+  // Before it is typed a second time.
+  requireStrong(passphrase);
   if (io.errIsTty) {
     const again = await io.secretLine('The same again: ');
     if (again !== null && again !== passphrase) {

@@ -166,18 +166,24 @@ async function follow(
   }
 
   async function confirm(view: JoinView): Promise<void> {
-    const question = `Did the controller ${controllerName(view)} take the number ${spacedCode(view.code ?? '')}? [y/N] `;
-    // Ctrl-C at a prompt rejects.
-    const answer = await io.ask(question).catch(() => undefined);
+    const question = `Did the controller ${controllerName(view)} take the number ${spacedCode(view.code ?? '')}? [y/n] `;
+    let answer: string | null = '';
+    try {
+      // A key that was hit by accident takes nothing back.
+      while (answer !== null && !isYes(answer) && !isNo(answer)) answer = await io.ask(question);
+    } catch (error) {
+      if (error instanceof Exit) io.err(takenBack);
+      throw error;
+    }
     if (answer === null) {
       throw new UsageError(
         'A person at this machine must confirm that the controller has taken the number.',
         'Run "covey join" in a terminal.',
       );
     }
-    if (answer === undefined || !isYes(answer)) {
-      io.err('Taken back: this machine has not joined.\n');
-      throw new Exit(answer === undefined ? exitCodes.interrupted : exitCodes.failed);
+    if (isNo(answer)) {
+      io.err(takenBack);
+      throw new Exit(exitCodes.failed);
     }
     try {
       await api.call('confirmJoin');
@@ -194,6 +200,12 @@ function controllerName({ controller }: JoinView): string {
   if (name !== null) return nodeId === null ? printable(name) : `${printable(name)} (${shortNodeId(nodeId)})`;
   if (address) return printable(`${address.host}:${address.port}`);
   return nodeId === null ? 'the controller' : shortNodeId(nodeId);
+}
+
+const takenBack = 'Taken back: this machine has not joined.\n';
+
+function isNo(answer: string): boolean {
+  return /^no?$/i.test(answer.trim());
 }
 
 function isYes(answer: string): boolean {

@@ -6,6 +6,7 @@ import { scriptedIo, type ScriptedIo } from '../../../e2e/support/cli-io.ts';
 import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../../e2e/support/scripted-api.ts';
 import { at, nodeIdOf } from '../../../e2e/support/views.ts';
 import type { ApiRoute } from '#shared/api/schema.ts';
+import { Exit } from '../failure.ts';
 import { runCli } from '../main.ts';
 
 let api: ScriptedApi | null = null;
@@ -89,14 +90,19 @@ describe('covey join', () => {
     expect(stderr).toMatch(/██████ {4}██ {4}██████ {6}██████ {2}██ {2}██ {2}██████/);
   });
 
-  test.each([
-    ['n', 1],
-    ['', 1],
-  ])('the answer %j takes the request back', async (answer, expected) => {
-    const io = scriptedIo({ answers: [answer] });
+  test.each([['n'], ['No '], ['', 'maybe', 'n']])('no takes the request back: %j', async (...answers) => {
+    const io = scriptedIo({ answers });
     const { code, routes } = await covey('join', { join: () => approved, cancelJoin: () => joining() }, io);
-    expect(code).toBe(expected);
+    expect(code).toBe(1);
     expect(routes).toEqual(['join', 'cancelJoin']);
+  });
+
+  test('what is neither yes nor no is asked again', async () => {
+    const io = scriptedIo({ answers: ['', 'yy', 'y'] });
+    const scripts = { join: () => approved, self: views(joined), confirmJoin: () => approved };
+    const { code, routes } = await covey('join', scripts, io);
+    expect(code).toBe(0);
+    expect(routes).toEqual(['join', 'confirmJoin', 'self']);
   });
 
   test('nobody can answer: it is said, and taken back', async () => {
@@ -128,7 +134,7 @@ describe('covey join', () => {
   });
 
   test('Ctrl-C at the question as well', async () => {
-    const io = scriptedIo({ ask: () => Promise.reject(new Error('aborted')) });
+    const io = scriptedIo({ ask: () => Promise.reject(new Exit(130)) });
     const { code, routes } = await covey('join', { join: () => approved, cancelJoin: () => approved }, io);
     expect(code).toBe(130);
     expect(routes.at(-1)).toBe('cancelJoin');
@@ -267,6 +273,14 @@ describe('at the controller', () => {
     expect(stdout).not.toContain('\u001b[2J');
     expect(stdout).toMatch(/bbbbbbbbbbbb {2}mallory/);
     for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+  });
+
+  test('pending asks for a number only while one is waited for', async () => {
+    const list = (...all: PendingView[]) => ({ pending: () => ({ pending: all, blocked: [] }) });
+    const approvedOne = { ...waiting, approved: true };
+    expect((await covey('pending', list(approvedOne))).stdout).not.toContain('Type the number');
+    await api?.close();
+    expect((await covey('pending', list(approvedOne, waiting))).stdout).toContain('Type the number');
   });
 
   test('pending says what to do when nobody waits', async () => {

@@ -76,7 +76,9 @@ async function pending({ api, io, json, width, style }: CommandContext): Promise
         answer.pending,
         width,
       ),
-      `Type the number that a machine shows: "covey approve 123 456".\n`,
+      answer.pending.some(({ approved }) => !approved)
+        ? `Type the number that a machine shows: "covey approve 123 456".\n`
+        : '',
     );
   }
   if (answer.blocked.length > 0) {

@@ -1,0 +1,50 @@
+import { createInterface } from 'node:readline';
+import { Writable, type Readable } from 'node:stream';
+import { Exit, exitCodes } from './failure.ts';
+
+export interface PromptStreams {
+  readonly input: Readable;
+  /** Where the question goes. */
+  readonly output: Writable;
+  /** Whether a person types; else the first line counts, whoever sent it. */
+  readonly terminal: boolean;
+}
+
+/**
+ * One line, without its end. null: the input ended, or none came in time.
+ * @param hidden what is typed does not appear
+ * @throws Exit as interrupted, at Ctrl-C
+ */
+export async function promptLine(
+  { input, output, terminal }: PromptStreams,
+  question: string,
+  { hidden, timeoutMs }: { readonly hidden: boolean; readonly timeoutMs?: number },
+): Promise<string | null> {
+  const lines = createInterface({ input, output: hidden ? silent() : output, terminal });
+  try {
+    return await new Promise<string | null>((resolve, reject) => {
+      const timer = timeoutMs === undefined ? null : setTimeout(() => lines.close(), timeoutMs);
+      lines.once('line', resolve);
+      lines.once('SIGINT', () => {
+        if (!hidden) output.write('\n');
+        reject(new Exit(exitCodes.interrupted));
+      });
+      lines.once('close', () => {
+        if (timer) clearTimeout(timer);
+        resolve(null);
+      });
+      if (!hidden) {
+        lines.setPrompt(question);
+        lines.prompt();
+      } else if (terminal) output.write(question);
+    });
+  } finally {
+    lines.close();
+    if (hidden && terminal) output.write('\n');
+  }
+}
+
+/** A terminal echoes through the interface's output, so this one shows nothing. */
+function silent(): Writable {
+  return new Writable({ write: (_chunk, _encoding, done) => done() });
+}
