@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { CoveyError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { defaultDataDirectory, openDataDirectory, type DataDirectory } from '../nodejs/data-directory.ts';
+import { namingFullDisk } from '../nodejs/disk-full.ts';
 import { locateEngineDirectory, openEngineDirectory } from '../nodejs/engine-directory.ts';
 import { entries } from '../nodejs/entries.ts';
 import { ensureIdentity, type Identity } from '../nodejs/identity/identity.ts';
@@ -38,7 +39,7 @@ export async function layFoundation(options: {
     return { data, identity, engine, processHost: createChildProcessHost(entries), logger };
   } catch (error) {
     await data.close();
-    throw error;
+    throw namingFullDisk(error, data.path);
   }
 }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { createController, type Controller } from '../controller/controller.ts';
 import type { BootId } from '#shared/lib/ids.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
+import { namingFullDisk } from '../nodejs/disk-full.ts';
 import { createDuplicateWatch, type DuplicateWatch } from '../nodejs/duplicate-watch.ts';
 import { machineMark } from '../nodejs/machine-id.ts';
 import { openSettings } from '../nodejs/settings/settings-store.ts';
@@ -99,7 +100,7 @@ export async function startController(options: ControllerArguments): Promise<num
     return await runUntilStopped(close, logger, options);
   } catch (error) {
     await close();
-    throw error;
+    throw namingFullDisk(error, data.path);
   }
 }
 

@@ -6,6 +6,7 @@ import type { BootId } from '#shared/lib/ids.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
 import { announceNode } from '../nodejs/discovery/announce-node.ts';
 import { createDiscoveryView } from '../nodejs/discovery/view.ts';
+import { namingFullDisk } from '../nodejs/disk-full.ts';
 import { createDuplicateWatch } from '../nodejs/duplicate-watch.ts';
 import { machineMark } from '../nodejs/machine-id.ts';
 import { readMembership, type Membership } from '../nodejs/membership.ts';
@@ -191,7 +192,7 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
     return await runUntilStopped(close, logger, options);
   } catch (error) {
     await close();
-    throw error;
+    throw namingFullDisk(error, data.path);
   }
 }
 

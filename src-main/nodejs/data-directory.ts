@@ -2,8 +2,9 @@ import { chmod, mkdir, open, readFile, readdir, rm, stat } from 'node:fs/promise
 import { homedir } from 'node:os';
 import { join, posix, resolve, win32 } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CoveyError } from '#shared/errors.ts';
+import { CoveyError, isDiskFull } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
+import { namingFullDisk } from './disk-full.ts';
 import { processStartTime } from './process-start-time.ts';
 
 /** A node's directory, held by this process alone until `close`. */
@@ -31,7 +32,7 @@ export function defaultDataDirectory(
 /**
  * Creates `path` (mode 0700) when it is missing and takes its lock, a file that names the holder by pid and
  * start time. A lock whose holder is dead is taken over. Throws `data_directory_locked` naming the holder's
- * pid, or `data_directory_unusable`.
+ * pid, `disk_full`, or `data_directory_unusable`.
  */
 export async function openDataDirectory(
   path: string,
@@ -45,6 +46,7 @@ export async function openDataDirectory(
     return { path: directory, close: release };
   } catch (error) {
     if (error instanceof CoveyError) throw error;
+    if (isDiskFull(error)) throw namingFullDisk(error, directory);
     throw new CoveyError(
       'data_directory_unusable',
       `The data directory ${directory} cannot be used: ${(error as Error).message}`,
@@ -135,6 +137,9 @@ async function createExclusively(path: string, content: string): Promise<boolean
     try {
       await file.writeFile(content);
       await file.sync();
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
     } finally {
       await file.close();
     }

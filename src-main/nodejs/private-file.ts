@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { namingFullDisk } from './disk-full.ts';
 
-/** Writes the whole file (mode 0600) or leaves what was there, also across a power cut. Throws what the system says. */
+/**
+ * Writes the whole file (mode 0600) or leaves what was there, also across a power cut. Throws `disk_full` naming the
+ * directory, and else what the system says.
+ */
 export async function writePrivateFile(path: string, content: string): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -15,6 +20,6 @@ export async function writePrivateFile(path: string, content: string): Promise<v
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
-    throw error;
+    throw namingFullDisk(error, dirname(path));
   }
 }

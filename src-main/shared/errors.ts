@@ -196,12 +196,26 @@ export class CoveyError extends Error {
     return new CoveyError(code, message, details as ErrorDetails);
   }
 
-  /** Any thrown value as a CoveyError; what is not one already becomes `internal_error`. */
+  /** Any thrown value as a CoveyError; what is not one already becomes `disk_full` or `internal_error`. */
   static from(thrown: unknown): CoveyError {
     if (thrown instanceof CoveyError) return thrown;
     const message = thrown instanceof Error ? thrown.message : String(thrown);
+    if (isDiskFull(thrown)) return new CoveyError('disk_full', `The disk is full (${message}).`, {}, thrown);
     return new CoveyError('internal_error', message, {}, thrown);
   }
+}
+
+/** As the system says it, and SQLite; the last one when it makes the index of its log. */
+const fullDiskCodes: ReadonlySet<unknown> = new Set([
+  'ENOSPC',
+  'EDQUOT',
+  'SQLITE_FULL',
+  'SQLITE_IOERR_SHMSIZE',
+]);
+
+/** Whether something was thrown because there is no room on a disk. */
+export function isDiskFull(thrown: unknown): boolean {
+  return thrown instanceof Error && 'code' in thrown && fullDiskCodes.has(thrown.code);
 }
 
 export function isErrorCode(code: string): code is ErrorCode {

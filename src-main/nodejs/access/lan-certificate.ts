@@ -57,7 +57,7 @@ export async function ensureOwnCertificate(
     return describeOwn(leaf, issuer, true, null);
   } catch (error) {
     // What the system says first; the rest names a temporary file.
-    const reason = (error instanceof Error ? error.message : String(error)).split(',')[0];
+    const reason = (error instanceof Error ? error.message : String(error)).split(',')[0]?.replace(/\.$/, '');
     const sentence = `A new certificate for LAN access could not be written to ${directory}: ${reason}.`;
     if (current === null || leafOf(current).validToDate.getTime() <= now) {
       throw new CoveyError('disk_full', sentence, { field: 'lan.enabled' }, error);

@@ -40,6 +40,7 @@ export async function openSettings(dataDirectory: string): Promise<SettingsStore
     try {
       await writePrivateFile(file, `${JSON.stringify(merged, null, 2)}\n`);
     } catch (error) {
+      if (error instanceof CoveyError) throw error;
       const reason = error instanceof Error ? error.message : String(error);
       throw new CoveyError(
         'disk_full',

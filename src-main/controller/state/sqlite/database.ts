@@ -1,6 +1,8 @@
 import { chmodSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
-import { CoveyError } from '#shared/errors.ts';
+import { CoveyError, isDiskFull } from '#shared/errors.ts';
+import { namingFullDisk } from '../../../nodejs/disk-full.ts';
 import { initial } from './migrations/001-initial.ts';
 import { trust } from './migrations/002-trust.ts';
 
@@ -18,7 +20,8 @@ export type Connection = Database.Database;
 /**
  * Opens the controller's database and brings it to the newest schema, each migration in its own transaction.
  * Durable by `synchronous=FULL`: what a client was told is accepted survives a power cut.
- * Throws `data_directory_unusable` when the file is damaged or was written by a newer version.
+ * Throws `data_directory_unusable` when the file is damaged or was written by a newer version,
+ * and `disk_full`.
  */
 export function openDatabase(path: string, steps: readonly Migration[] = migrations): Connection {
   let connection: Connection;
@@ -32,6 +35,7 @@ export function openDatabase(path: string, steps: readonly Migration[] = migrati
     const check = connection.pragma('quick_check(1)', { simple: true });
     if (check !== 'ok') throw new Error(String(check));
   } catch (error) {
+    if (isDiskFull(error)) throw namingFullDisk(error, dirname(path));
     throw new CoveyError(
       'data_directory_unusable',
       `The database ${path} cannot be read (${error instanceof Error ? error.message : String(error)}). ` +
