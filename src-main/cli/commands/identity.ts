@@ -123,14 +123,15 @@ async function replaceIdentity({ io, dataDirectory, json }: CommandContext, yes:
   if (json) return io.out(`${JSON.stringify(report)}\n`);
   io.out(
     `This machine was ${report.before.slice(0, 12)} and is ${report.nodeId.slice(0, 12)} now.\n` +
-      `The old key is in ${printable(report.movedTo)}; delete it when the other machine runs as it should.\n` +
+      `The old key and what went with it are in ${printable(report.movedTo)}; delete that when the other machine runs as it should.\n` +
       'Start Covey, then add this machine again ("covey join" here, or "covey invite" on the controller).\n',
   );
 }
 
 function consequences({ identity, isController, controllerName }: IdentityUse): string {
   const about = `This machine (${identity.nodeId.slice(0, 12)}) gets a new identity and is a stranger to all others then.`;
-  if (isController) return `${about} It is a controller: every worker must be added again.`;
+  if (isController)
+    return `${about} It is a controller: its machines, API keys, deployments and events are moved aside, and every worker must be added again.`;
   return controllerName === null
     ? about
     : `${about} It must be added again to the covey of ${printable(controllerName)}.`;

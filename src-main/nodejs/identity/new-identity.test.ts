@@ -71,6 +71,14 @@ describe('a new identity', () => {
     expect((await readdir(data)).sort()).toEqual(['covey.db', 'identity']);
   });
 
+  test('a controller begins with no machines: none of the old ones could come back', async () => {
+    for (const name of ['covey.db', 'covey.db-wal', 'covey.db-shm']) await writeFile(join(data, name), name);
+    const report = await renew();
+    expect((await readdir(data)).sort()).toEqual(['identity', 'replaced-2026-11-30T10-00-00Z']);
+    expect(await readFile(join(report?.movedTo ?? '', 'covey.db'), 'utf8')).toBe('covey.db');
+    expect(await readdir(report?.movedTo ?? '')).toContain('covey.db-wal');
+  });
+
   test('is refused while the node runs, naming the process', async () => {
     const held = await openDataDirectory(data, { logger: silent });
     await expect(renew()).rejects.toMatchObject({

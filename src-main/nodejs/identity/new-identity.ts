@@ -25,11 +25,22 @@ export interface NewIdentityReport {
 }
 
 /** What goes with the key: membership, secrets and tokens. In this order, so that a key never stands without them. */
-const bound = ['membership.json', 'cluster-secret', 'api-access.json', 'api-session.json', 'lan', 'identity'];
+const bound = [
+  // No member of a controller would come back to another key.
+  `${databaseName}-wal`,
+  `${databaseName}-shm`,
+  databaseName,
+  'membership.json',
+  'cluster-secret',
+  'api-access.json',
+  'api-session.json',
+  'lan',
+  'identity',
+];
 
 /**
- * Makes this data directory another node: a new key, and what went with the old one moved aside. Models, settings
- * and a controller's database stay. Throws `data_directory_locked` naming the process while the node runs, and
+ * Makes this data directory another node: a new key, and what went with the old one moved aside. A
+ * controller's database goes with it. Models and settings stay. Throws `data_directory_locked` naming the process while the node runs, and
  * `data_directory_unusable` when there is no identity to replace.
  * @param confirm asked while the directory is held; null: it was refused, nothing has changed
  */

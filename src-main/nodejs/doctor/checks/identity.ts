@@ -3,15 +3,21 @@ import { clause, type Finding } from '../check.ts';
 import type { DoctorContext } from '../context.ts';
 import type { DoctorSystem } from '../system.ts';
 
+/** For a key that two machines use. */
+export const copyAction = 'On the machine that is the copy, stop Covey and run "covey identity new"';
+
 /** What this node was told about its own key, and whether the key is there. */
 export async function checkIdentity(context: DoctorContext, system: DoctorSystem): Promise<Finding> {
-  const notices = context.node?.notices ?? [];
+  const notices = [...(context.node?.notices ?? [])];
+  // A copy that is refused for being one hears of it in no other way.
+  const trouble = context.node?.controller?.trouble;
+  if (trouble?.code === 'identity_in_use') notices.push(trouble);
   const copied = notices.find(({ code }) => code === 'identity_in_use');
   if (copied) {
     return {
       status: 'fail',
       summary: `Another machine uses the key of this one: ${clause(copied.message)}`,
-      action: 'On the machine that is the copy, stop Covey and run "covey identity new"',
+      action: copyAction,
     };
   }
   const [notice] = notices;

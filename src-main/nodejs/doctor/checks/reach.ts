@@ -1,9 +1,11 @@
 import type { Address } from '#shared/domain/node.ts';
+import type { ErrorBody } from '#shared/errors.ts';
 import { clause, listing, type Finding } from '../check.ts';
 import type { ControllerContact, DoctorContext } from '../context.ts';
 import type { DoctorSystem } from '../system.ts';
 import { readMembership } from '../../membership.ts';
 import { spanText } from './clock.ts';
+import { copyAction } from './identity.ts';
 
 const dialMs = 3_000;
 
@@ -60,7 +62,7 @@ async function judgeContact(contact: ControllerContact, system: DoctorSystem): P
     return {
       status: 'fail',
       summary: `${name} is not connected although ${addressText(open.address)} answers: ${clause(trouble.message)}`,
-      action: `Run "covey doctor" on ${name} and compare`,
+      action: troubleAction(trouble, name),
     };
   }
   const where = listing(tried.map(({ address, problem }) => `${addressText(address)} ${dialText(problem)}`));
@@ -69,6 +71,19 @@ async function judgeContact(contact: ControllerContact, system: DoctorSystem): P
     summary: `${name} cannot be reached: ${where || clause(trouble?.message ?? 'no address of it is known')}`,
     action: `Check that ${name} is on and in this network, and that its firewall lets TCP port ${first?.port ?? 7879} in`,
   };
+}
+
+/** What helps against a refusal of the controller. */
+function troubleAction({ code }: ErrorBody, controllerName: string): string {
+  switch (code) {
+    case 'node_removed':
+    case 'not_a_member':
+      return 'Run "covey join" here to join again';
+    case 'identity_in_use':
+      return copyAction;
+    default:
+      return `Run "covey doctor" on ${controllerName} and compare`;
+  }
 }
 
 /** The way in: other machines have to try it. The controller's doctor does and replaces this. */

@@ -178,6 +178,24 @@ describe('identity', () => {
       /attic \(192\.0\.2\.9\) has it too.*covey identity new/,
     ],
     [
+      'copied, and refused for it',
+      {
+        node: runningNode({
+          controller: {
+            name: 'hall',
+            connected: false,
+            addresses: [],
+            trouble: { code: 'identity_in_use', message: 'attic (192.0.2.9) has it too.' },
+            clockAheadMs: null,
+            addressChangedAt: null,
+          },
+        }),
+      },
+      fakeSystem(),
+      'fail',
+      /attic \(192\.0\.2\.9\) has it too.*covey identity new/,
+    ],
+    [
       'told something',
       notice('controllers_ambiguous', 'Two controllers answer.'),
       fakeSystem(),
