@@ -128,7 +128,7 @@ describe('on the LAN', () => {
     await runCovey(controller, ['config', 'set', 'lan.port', taken]);
     const on = await runCovey(controller, ['config', 'set', 'lan.enabled', 'on']);
     expect([on.code, on.stderr]).toEqual([
-      0,
+      1,
       expect.stringMatching(new RegExp(`warning: Port ${taken} .*lan.port`)),
     ]);
     expect(await statusOf(controller, '/api/status', controller.token)).toBe(200);

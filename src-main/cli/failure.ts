@@ -33,9 +33,10 @@ export function exitCodeOf(error: unknown): number {
   return exitCodes.failed;
 }
 
-/** The sentence, then the causes as a list. */
+/** The sentence, then the causes as a list, without the one that is in the sentence already. */
 export function describeError(error: ErrorBody): string {
-  const reasons = (error.reasons ?? []).map((reason) => {
+  const others = (error.reasons ?? []).filter(({ message }) => !error.message.includes(message));
+  const reasons = others.map((reason) => {
     const sizes =
       reason.neededBytes === undefined || reason.availableBytes === undefined
         ? ''

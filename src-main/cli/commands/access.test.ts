@@ -242,7 +242,7 @@ describe('settings', () => {
   });
 
   it('for the LAN say where, and what keeps them from working', async () => {
-    const { stdout, stderr } = await covey('config set lan.enabled on', {
+    const { code, stdout, stderr } = await covey('config set lan.enabled on', {
       setSettings: () =>
         view(
           { ...defaultSettings, lan: { ...defaultSettings.lan, enabled: true } },
@@ -253,9 +253,17 @@ describe('settings', () => {
           },
         ),
     });
+    expect(code).toBe(1);
     expect(stdout).toBe('lan.enabled is true now.\n');
     expect(stderr).toContain('https://192.168.1.5:7880');
     expect(stderr).toContain('/data/lan/ca.pem');
     expect(stderr).toContain('warning: The disk is full.');
+  });
+
+  it('that are not for the LAN do not fail by its problems', async () => {
+    const setSettings = () => view(defaultSettings, { problems: ['Port 7880 is taken.'] });
+    expect((await covey('config set api.requireKey on', { setSettings })).code).toBe(0);
+    await api?.close();
+    expect((await covey('config unset lan.port --json', { setSettings })).code).toBe(1);
   });
 });

@@ -4,7 +4,7 @@ import type { SettingsView } from '#shared/api/access.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { defaultSettings } from '#shared/settings.ts';
 import type { CommandContext } from '../context.ts';
-import { UsageError } from '../failure.ts';
+import { Exit, UsageError, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { suggest } from '../suggest.ts';
 import { renderFields } from '../table.ts';
@@ -48,7 +48,15 @@ async function changeSetting(context: CommandContext, key: string, value: unknow
     unknown
   >;
   const view = await api.call('setSettings', { body: patch });
-  if (json) return io.out(`${JSON.stringify(view)}\n`);
+  // All that can keep a setting from having effect concerns LAN access.
+  const hasNoEffect = /^lan(\.|$)/.test(key) && view.problems.length > 0;
+  if (json) io.out(`${JSON.stringify(view)}\n`);
+  else saySetting(context, key, view);
+  if (hasNoEffect) throw new Exit(exitCodes.failed);
+}
+
+function saySetting(context: CommandContext, key: string, view: SettingsView): void {
+  const { io } = context;
   io.out(`${key} is ${shown(valueOf(view.settings, key))} now.\n`);
   if (key.startsWith('lan.') && view.lanAddresses.length > 0) sayLan(context, view);
   sayProblems(io, view);

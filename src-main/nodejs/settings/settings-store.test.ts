@@ -69,6 +69,28 @@ describe('a patch', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
+  it.each([
+    [{ lan: { port: 0 } }, 'lan.port must be a whole number from 1 to 65535.'],
+    [{ lan: { port: 1.5 } }, 'lan.port must be a whole number from 1 to 65535.'],
+    [{ lan: { port: 'x' } }, 'lan.port must be a whole number from 1 to 65535.'],
+    [{ lan: 5 }, 'lan must be an object of settings.'],
+    [[], 'What is set must be an object of settings.'],
+    [{ api: { requireKey: 1 } }, 'api.requireKey must be true or false.'],
+    [{ api: { allowedHosts: 'x' } }, 'api.allowedHosts must be a list of at most 32 host names.'],
+    [
+      { api: { allowedHosts: [''] } },
+      'api.allowedHosts.0 must be a host name in lower case, without a port.',
+    ],
+    [{ lan: { keyFile: '' } }, 'lan.keyFile must be the path of a file, of at most 4096 characters.'],
+    [
+      { lan: { keyFile: '/k' } },
+      'lan.keyFile must be set together with lan.certificateFile, or neither of the two.',
+    ],
+  ])('%j is refused in a plain sentence', async (patch, sentence) => {
+    const settings = await openSettings(directory);
+    await expect(settings.patch(patch)).rejects.toThrow(new Error(sentence));
+  });
+
   it('null is the default again', async () => {
     const settings = await openSettings(directory);
     await settings.patch({ lan: { port: 8443, certificateFile: '/c', keyFile: '/k' } });

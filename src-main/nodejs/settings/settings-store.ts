@@ -91,7 +91,7 @@ function parseConfig(value: unknown, file: string): Settings {
   const parsed = settingsSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const { field, sentence } = firstIssue(parsed.error);
-  throw invalid(file, `is not valid: ${field === '' ? '' : `${field}: `}${sentence}`, field);
+  throw invalid(file, `is not valid: ${field === '' ? 'it' : field} ${sentence}`, field);
 }
 
 function invalid(file: string, what: string, field = ''): CoveyError {
@@ -110,7 +110,7 @@ function refusal(error: z.ZodError): CoveyError {
   }
   return new CoveyError(
     'invalid_request',
-    `${field === '' ? 'The settings' : field}: ${sentence}`,
+    `${field === '' ? 'What is set' : field} ${sentence}.`,
     field === '' ? {} : { field },
   );
 }

@@ -20,12 +20,13 @@ export const keyViewSchema = z.object({
 });
 export type KeyView = z.infer<typeof keyViewSchema>;
 
+const keyName = 'must have 1 to 64 characters, none of them a control character';
+
 export const createKeyBodySchema = z.strictObject({
   name: z
     .string()
-    .min(1)
-    .max(64)
-    .regex(/^[^\p{C}]+$/u, 'must not contain control characters'),
+    .max(64, keyName)
+    .regex(/^[^\p{C}]+$/u, keyName),
   scope: keyScopeSchema.default('inference'),
 });
 /** `key` is shown this once. */
