@@ -37,6 +37,8 @@ export interface WorkerOptions {
   /** What the controller says to this node as a whole. */
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
+  /** The name by which the covey knows this node, at the start of each session. */
+  readonly onName: (name: string) => void;
   /** See `helloFrame.machine`. */
   readonly machine: string | null;
   readonly logger: Logger;
@@ -198,6 +200,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       if (controller.kind === 'remote') controller.ways.connected(dialledAddress);
       requests = createRequestServer(options.handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
+      options.onName(welcome.name);
       // What changed after the hello was made is in no frame yet.
       report.call();
     },

@@ -54,6 +54,20 @@ describe('joining', () => {
     expect((await controller.client.call('nodes')).nodes.map((node) => node.name)).toEqual(['anna']);
   });
 
+  test('a machine whose name is taken calls itself as the covey does, until it leaves', async () => {
+    const controller = await cluster.current.startController();
+    await cluster.current.startWorker({ name: 'attic', join: await controller.invite() });
+    const second = await cluster.current.startWorker({
+      name: 'attic',
+      join: await controller.invite(),
+      api: '127.0.0.1:0',
+    });
+    const name = async () => (await second.client.call('self')).name;
+    await waitFor('the new name', async () => (await name()) === 'attic-2', 10_000);
+    await second.client.call('leave', { timeoutMs: 30_000 });
+    expect(await name()).toBe('attic');
+  });
+
   test('a member that starts again needs no string, and an old one does not stop it', async () => {
     const controller = await cluster.current.startController();
     const join = await controller.invite();

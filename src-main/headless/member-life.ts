@@ -26,6 +26,8 @@ export interface Member {
 /** Being a member, from joining to leaving; one change after the other. */
 export interface MemberLife {
   readonly current: Member | null;
+  /** As the covey calls this machine, which may have another one of its own name; its own where it has told nothing. */
+  readonly name: string;
   /** The cluster secret that this machine holds. */
   readonly clusterSecret: string | null;
   /** What the controller has told the people here, by code. */
@@ -35,7 +37,7 @@ export interface MemberLife {
   /** Ends what runs for the covey, and forgets it and its secret. */
   leave(): Promise<void>;
   keepClusterSecret(secret: string | null): Promise<void>;
-  /** Fires after a membership began or ended, and when the cluster secret is another one. */
+  /** Fires after a membership began or ended, and when the cluster secret or the name is another one. */
   onChange(listener: () => void): void;
   close(): Promise<void>;
 }
@@ -54,6 +56,7 @@ export async function createMemberLife(options: {
   const listeners: Array<() => void> = [];
   const notices = new Map<string, ErrorBody>();
   let current: Member | null = null;
+  let { name } = options;
   let clusterSecret = await readClusterSecret(data.path);
   let last: Promise<void> = Promise.resolve();
 
@@ -103,6 +106,12 @@ export async function createMemberLife(options: {
         void keepClusterSecret(secret).catch((error: unknown) =>
           logger.error('the cluster secret could not be kept', { reason: String(error) }),
         ),
+      onName(called) {
+        if (called === name) return;
+        name = called;
+        logger.info(`the covey calls this machine ${name}`);
+        changed();
+      },
       onNotice: (notice) => void notices.set(notice.code, notice),
       logger,
       clock: { now: Date.now },
@@ -120,11 +129,15 @@ export async function createMemberLife(options: {
     transport.setRelay(null);
     transport.setMembers([]);
     notices.clear();
+    ({ name } = options);
   };
 
   return {
     get current() {
       return current;
+    },
+    get name() {
+      return name;
     },
     get clusterSecret() {
       return clusterSecret;

@@ -142,6 +142,7 @@ async function lend(
       }),
     },
     onClusterSecret: () => undefined,
+    onName: () => undefined,
     onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),
     logger: logger.child({ role: 'worker' }),
     clock,

@@ -101,7 +101,7 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
         role: 'worker',
         nodeId: identity.nodeId,
         bootId,
-        name: options.name,
+        name: life.name,
         version: productVersion,
         clusterAddress: transport.clusterAddress,
         clusterSecret: life.clusterSecret,
@@ -121,7 +121,6 @@ export async function startWorker(options: WorkerArguments): Promise<number> {
     let apiAddress: string | null = null;
     const self = createWorkerSelf({
       foundation,
-      name: options.name,
       transport,
       discovery,
       look:

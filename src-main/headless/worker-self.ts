@@ -27,7 +27,6 @@ export interface WorkerSelf {
 /** What `/api` tells and does about a machine that is only a worker. */
 export function createWorkerSelf(options: {
   readonly foundation: Foundation;
-  readonly name: string;
   readonly transport: Transport;
   readonly discovery: Discovery | null;
   /** null: discovery is off. */
@@ -55,7 +54,7 @@ export function createWorkerSelf(options: {
   const self = (): SelfView => ({
     role: 'worker',
     nodeId: identity.nodeId,
-    name: options.name,
+    name: life.name,
     version: productVersion,
     apiAddress: options.apiAddress(),
     clusterAddress: transport.clusterAddress,
@@ -129,7 +128,7 @@ export function createWorkerSelf(options: {
     async doctor() {
       const { runDoctor } = await import('../nodejs/doctor/doctor.ts');
       const checks = await runDoctor(context());
-      return { nodes: [{ nodeId: identity.nodeId, name: options.name, checks, error: null }], pairs: [] };
+      return { nodes: [{ nodeId: identity.nodeId, name: life.name, checks, error: null }], pairs: [] };
     },
     settings: () => settings.view(),
     setSettings: (patch) => settings.patch(patch),

@@ -21,9 +21,13 @@ export function handlers(given: Partial<RequestHandlers> = {}): RequestHandlers 
 }
 
 /** For tests: a worker whose machine cares for nothing that the controller says to it as a whole. */
-export const unconcerned: Pick<WorkerOptions, 'bootId' | 'onClusterSecret' | 'onNotice' | 'machine'> = {
+export const unconcerned: Pick<
+  WorkerOptions,
+  'bootId' | 'onClusterSecret' | 'onName' | 'onNotice' | 'machine'
+> = {
   bootId: 'b'.repeat(32) as BootId,
   onClusterSecret: () => undefined,
+  onName: () => undefined,
   onNotice: () => undefined,
   machine: null,
 };

@@ -88,7 +88,7 @@ describe('a patch', () => {
     ],
   ])('%j is refused in a plain sentence', async (patch, sentence) => {
     const settings = await openSettings(directory);
-    await expect(settings.patch(patch)).rejects.toThrow(new Error(sentence));
+    await expect(settings.patch(patch)).rejects.toMatchObject({ message: sentence });
   });
 
   it('null is the default again', async () => {
