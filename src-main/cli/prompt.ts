@@ -24,13 +24,17 @@ export async function promptLine(
   try {
     return await new Promise<string | null>((resolve, reject) => {
       const timer = timeoutMs === undefined ? null : setTimeout(() => lines.close(), timeoutMs);
-      lines.once('line', resolve);
+      let answered = false;
+      lines.once('line', (line) => {
+        answered = true;
+        resolve(line);
+      });
       lines.once('SIGINT', () => {
-        if (!hidden) output.write('\n');
         reject(new Exit(exitCodes.interrupted));
       });
       lines.once('close', () => {
         if (timer) clearTimeout(timer);
+        if (!answered && !hidden) output.write('\n');
         resolve(null);
       });
       if (!hidden) {

@@ -56,7 +56,11 @@ describe('covey identity', () => {
       err: expect.stringContaining('--yes') as string,
     });
     expect((await covey(['identity'])).out).toContain(identity.nodeId);
-    expect((await covey(['identity', 'new'], { ask: ask('y') })).code).toBe(0);
+    expect(await covey(['identity', 'new'], { ask: ask('y') })).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('add its machines') as string,
+    });
+    expect(await readdir(data)).not.toContain('covey.db');
     expect((await covey(['identity'])).out).not.toContain(identity.nodeId);
   });
 

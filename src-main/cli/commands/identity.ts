@@ -105,11 +105,13 @@ async function showIdentity({ io, dataDirectory, json }: CommandContext): Promis
 }
 
 async function replaceIdentity({ io, dataDirectory, json }: CommandContext, yes: boolean): Promise<void> {
+  let isController = false;
   const report = await newIdentity({
     dataDirectory,
     logger,
     now: () => io.now(),
     async confirm(use) {
+      ({ isController } = use);
       if (yes) return true;
       const answer = await io.ask(`${consequences(use)}\nGo on? [y/N] `);
       if (answer === null) throw new UsageError('A new identity must be confirmed.', 'Add --yes.');
@@ -124,7 +126,9 @@ async function replaceIdentity({ io, dataDirectory, json }: CommandContext, yes:
   io.out(
     `This machine was ${report.before.slice(0, 12)} and is ${report.nodeId.slice(0, 12)} now.\n` +
       `The old key and what went with it are in ${printable(report.movedTo)}; delete that when the other machine runs as it should.\n` +
-      'Start Covey, then add this machine again ("covey join" here, or "covey invite" on the controller).\n',
+      (isController
+        ? 'Start Covey, then add its machines ("covey join" on each of them).\n'
+        : 'Start Covey, then add this machine again ("covey join" here, or "covey invite" on the controller).\n'),
   );
 }
 
