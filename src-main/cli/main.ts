@@ -27,7 +27,9 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<number
   try {
     if (argv.length === 0) {
       io.out(program.helpInformation());
-      io.err('\nStart with "covey controller" on one machine, then "covey invite".\n');
+      io.err(
+        '\nStart with "covey controller" on one machine, then "covey worker" and "covey join" on the others.\n',
+      );
       return exitCodes.usage;
     }
     await program.parseAsync([...argv], { from: 'user' });
