@@ -203,10 +203,10 @@ describe('a machine on which no node runs', () => {
     await writeFile(path.join(dataDirectory, 'config.json'), '{"discovery":{"enabled":"yes"}}', {
       mode: 0o600,
     });
-    const { code, stdout } = await runCovey({ dataDirectory }, ['doctor', '--json', '--api', '127.0.0.1:9']);
+    const { code, stdout } = await runCovey({ dataDirectory }, ['doctor', '--json']);
     expect(code).toBe(1);
     const report = JSON.parse(stdout);
-    expect(report.note).toContain('No covey answers at http://127.0.0.1:9');
+    expect(report.note).toContain('No covey runs on');
     const settings = report.nodes[0].checks.find((check: DoctorCheck) => check.id === 'settings');
     expect(settings).toMatchObject({ status: 'fail', summary: expect.stringContaining('discovery.enabled') });
   });
