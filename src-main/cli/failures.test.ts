@@ -7,7 +7,7 @@ import { scriptedIo } from '../../e2e/support/cli-io.ts';
 import { seemToRun, startScriptedApi } from '../../e2e/support/scripted-api.ts';
 import { exampleNode } from '../../e2e/support/views.ts';
 import { newToken } from '../nodejs/access/tokens.ts';
-import { useCovey } from './fixtures.ts';
+import { useCovey } from '../../e2e/support/use-covey.ts';
 import { runCli } from './main.ts';
 
 const { covey, serve } = useCovey();

@@ -13,7 +13,7 @@ import {
   exampleTransfer,
   nodeIdOf,
 } from '../../e2e/support/views.ts';
-import { useCovey } from './fixtures.ts';
+import { useCovey } from '../../e2e/support/use-covey.ts';
 
 const { covey } = useCovey();
 

@@ -1,8 +1,8 @@
 import { afterEach } from 'vitest';
-import type { ApiRoute } from '#shared/api/schema.ts';
-import { scriptedIo, type ScriptedIo } from '../../e2e/support/cli-io.ts';
-import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../e2e/support/scripted-api.ts';
-import { runCli } from './main.ts';
+import type { ApiRoute } from '../../src-main/shared/api/schema.ts';
+import { scriptedIo, type ScriptedIo } from './cli-io.ts';
+import { startScriptedApi, type RouteScript, type ScriptedApi } from './scripted-api.ts';
+import { runCli } from '../../src-main/cli/main.ts';
 
 /** What one command did. `api` has the requests that it sent. */
 export interface Outcome {
