@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { chmod, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CoveyError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { defaultDataDirectory, openDataDirectory, type DataDirectory } from '../nodejs/data-directory.ts';
 import { namingFullDisk } from '../nodejs/disk-full.ts';
-import { locateEngineDirectory, openEngineDirectory } from '../nodejs/engine-directory.ts';
 import { entries } from '../nodejs/entries.ts';
 import { ensureIdentity, type Identity } from '../nodejs/identity/identity.ts';
+import { findOwnEngine } from '../nodejs/own-engine.ts';
 import { createLogger } from '../nodejs/logging.ts';
 import { createChildProcessHost } from '../nodejs/process-host/child-process-host.ts';
 import type { ProcessHost } from '../nodejs/process-host/process-host.ts';
@@ -35,26 +35,12 @@ export async function layFoundation(options: {
   const data = await openDataDirectory(options.data ?? defaultDataDirectory(), { logger });
   try {
     const identity = await ensureIdentity(join(data.path, 'identity'), { logger, now: Date.now });
-    const engine = await findEngine(options.engine);
+    const engine = await findOwnEngine(options.engine);
     return { data, identity, engine, processHost: createChildProcessHost(entries), logger };
   } catch (error) {
     await data.close();
     throw namingFullDisk(error, data.path);
   }
-}
-
-/** The checkout or the installed program: where `engine/` or `build/engine.json` stands. */
-const appRoot = entries['transport-host'].endsWith('.ts')
-  ? join(import.meta.dirname, '..', '..')
-  : dirname(dirname(entries['transport-host']));
-
-async function findEngine(override: string | undefined): Promise<WorkerEngine> {
-  const located = await locateEngineDirectory({ appRoot, ...(override === undefined ? {} : { override }) });
-  if (!located.ok) return { directory: null, reason: located.error.message };
-  const opened = await openEngineDirectory(located.value);
-  if (!opened.ok) return { directory: null, reason: opened.error.message };
-  const { dir, buildId, rpcProtocolVersion } = opened.value;
-  return { directory: dir, buildId, rpcProtocol: rpcProtocolVersion };
 }
 
 /**

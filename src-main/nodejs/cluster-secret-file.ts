@@ -1,8 +1,8 @@
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { clusterSecretSchema } from '#shared/domain/cluster-secret.ts';
 import { CoveyError } from '#shared/errors.ts';
-import { writePrivateFile } from './private-file.ts';
+import { readIfThere, writePrivateFile } from './private-file.ts';
 
 /** Beside the identity, and as secret: who reads it can join the covey. */
 const fileName = 'cluster-secret';
@@ -10,13 +10,8 @@ const fileName = 'cluster-secret';
 /** null: this machine holds none. Throws `data_directory_unusable` naming the file when it is damaged. */
 export async function readClusterSecret(dataDirectory: string): Promise<string | null> {
   const path = join(dataDirectory, fileName);
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
+  const text = await readIfThere(path);
+  if (text === null) return null;
   const parsed = clusterSecretSchema.safeParse(text.trim());
   if (parsed.success) return parsed.data;
   throw new CoveyError(

@@ -1,10 +1,10 @@
-import { readFile, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { nodeIdSchema } from '#shared/lib/ids.ts';
 import { addressSchema } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
-import { writePrivateFile } from './private-file.ts';
+import { readIfThere, writePrivateFile } from './private-file.ts';
 
 export const maxMembershipAddresses = 16;
 const addressesSchema = z.array(addressSchema).min(1).max(maxMembershipAddresses);
@@ -25,13 +25,8 @@ const fileName = 'membership.json';
 /** null: this machine has not joined. Throws `data_directory_unusable` naming the file when it is damaged. */
 export async function readMembership(dataDirectory: string): Promise<Membership | null> {
   const path = join(dataDirectory, fileName);
-  let text: string;
-  try {
-    text = await readFile(path, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
+  const text = await readIfThere(path);
+  if (text === null) return null;
   try {
     return membershipSchema.parse(JSON.parse(text));
   } catch (error) {

@@ -1,18 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { defaultSettings } from '#shared/settings.ts';
-import { locateEngineDirectory, openEngineDirectory } from '../engine-directory.ts';
-import { entries } from '../entries.ts';
 import { nodeIdOfCertificate } from '../identity/node-id.ts';
+import { findOwnEngine } from '../own-engine.ts';
 import { openSettings } from '../settings/settings-store.ts';
 import type { DoctorContext } from './context.ts';
-
-/** The checkout or the installed program: where `engine/` or `build/engine.json` stands. */
-const appRoot = entries['transport-host'].endsWith('.ts')
-  ? join(import.meta.dirname, '..', '..', '..')
-  : dirname(dirname(entries['transport-host']));
 
 /** What can be known of a machine on which no node runs, from its data directory alone. Never rejects. */
 export async function localDoctorContext(dataDirectory: string, version: string): Promise<DoctorContext> {
@@ -39,8 +33,6 @@ export async function localNodeId(dataDirectory: string): Promise<NodeId | null>
 }
 
 async function findEngine(): Promise<DoctorContext['engine']> {
-  const located = await locateEngineDirectory({ appRoot });
-  if (!located.ok) return { buildId: null, reason: located.error.message };
-  const opened = await openEngineDirectory(located.value);
-  return opened.ok ? { buildId: opened.value.buildId } : { buildId: null, reason: opened.error.message };
+  const engine = await findOwnEngine();
+  return engine.directory === null ? { buildId: null, reason: engine.reason } : { buildId: engine.buildId };
 }
