@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { lendRulesSchema } from './domain/lend.ts';
 
 /**
  * What a person may set, in `config.json` of the data directory and by `/api/settings`. Every field has a
@@ -26,6 +27,7 @@ export const settingsSchema = z.strictObject({
       allowedHosts: z.array(hostName).max(32).default([]),
     })
     .prefault({}),
+  lend: lendRulesSchema,
   lan: z
     .strictObject({
       /** Serve the API to other machines: HTTPS, with a key for each caller. Controllers only. */
