@@ -3,6 +3,7 @@ import { deploymentIdSchema, nodeIdSchema } from '../lib/ids.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
 import { nodeStatusSchema } from '../domain/node.ts';
 import { lendStateSchema } from '../domain/lend.ts';
+import { transferViewSchema } from '../domain/transfer.ts';
 
 /** What dashboards need beside the lists: live figures, history, a look at a placement before it is made. */
 export const nodeLiveSchema = z.object({
@@ -10,7 +11,7 @@ export const nodeLiveSchema = z.object({
   status: nodeStatusSchema,
   cpuLoad: z.number().nullable(),
   ramAvailableBytes: z.number().nullable(),
-  /** Received and sent by all real adapters, bytes/s. */
+  /** Received and sent by all adapters but loopback, bytes/s. */
   receiveBytesPerS: z.number().nullable(),
   sendBytesPerS: z.number().nullable(),
   /** Per device: free memory and, where it can be had, load 0..1 and temperature. */
@@ -37,11 +38,16 @@ export const deploymentLiveSchema = z.object({
 });
 export type DeploymentLive = z.infer<typeof deploymentLiveSchema>;
 
-/** Event kind `live` of `GET /api/events?live=1`: about once a second, what has changed since the last. Not stored. */
+/**
+ * Event kind `live` of `GET /api/events?live=1`: everything at first, then about once a second what has changed
+ * since the last; nothing while nothing has. Not stored. What is gone (a removed machine, an unloaded model) is
+ * told by its event, not here.
+ */
 export const liveSchema = z.object({
   at: z.number(),
   nodes: z.array(nodeLiveSchema),
   deployments: z.array(deploymentLiveSchema),
+  transfers: z.array(transferViewSchema),
 });
 export type Live = z.infer<typeof liveSchema>;
 
@@ -54,13 +60,19 @@ export const previewStageSchema = z.object({
   nodeId: nodeIdSchema,
   nodeName: z.string(),
   role: z.enum(['leader', 'stage']),
+  /** A leader's devices are one line, with commas: the CPU holds what the others do not. */
   device: z.string(),
   layers: z.number(),
   percent: z.number(),
   neededBytes: z.number(),
+  /** What a plan may use there: free memory without the part that is kept back. */
   availableBytes: z.number(),
 });
-/** What `load` with the same body would do now. Nothing is started or kept. */
+export type PreviewStage = z.infer<typeof previewStageSchema>;
+/**
+ * What `load` with the same body would do now. Nothing is started or kept. When memory is what is missing, `stages`
+ * still has the split that was tried, with more needed than available somewhere.
+ */
 export const previewSchema = z.object({
   ok: z.boolean(),
   layersTotal: z.number().nullable(),
