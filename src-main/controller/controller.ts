@@ -10,6 +10,7 @@ import { announceNode } from '../nodejs/discovery/announce-node.ts';
 import { createDiscoveryView } from '../nodejs/discovery/view.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
 import { dialAddresses } from '../nodejs/own-addresses.ts';
+import type { SelfPort } from '../nodejs/self-port.ts';
 import { createSettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { SettingsStore } from '../nodejs/settings/settings-store.ts';
 import type { Member, Transport, TransportAudit } from '../nodejs/transport/transport.ts';
@@ -67,6 +68,8 @@ export interface Controller {
   readonly transport: Transport;
   readonly sessions: SessionRegistry;
   readonly runtime: Runtime;
+  /** What `/api` tells and does about this machine itself. */
+  readonly self: SelfPort;
   /** For the event list. */
   note(kind: NotedKind, level: 'info' | 'warn' | 'error', message: string): void;
   /** For the doctor of the worker in the same process. */
@@ -312,6 +315,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       transport,
       sessions,
       runtime,
+      self: self.port,
       note,
       doctorContext: () => self.doctorContext(),
       admitSelf(name) {
