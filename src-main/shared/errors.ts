@@ -78,6 +78,7 @@ export const errorCatalogue = {
   // Serving
   not_ready: unavailable,
   node_draining: unavailable,
+  node_gave_way: unavailable,
   engine_unreachable: { status: 502, retryable: true, type: 'server_error' },
   engine_lost: { status: 502, retryable: true, type: 'server_error' },
   stream_interrupted: { status: 502, retryable: true, type: 'server_error' },
