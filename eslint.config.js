@@ -10,7 +10,7 @@ const impure = [
 export default tseslint.config(
   { ignores: ['dist/**', 'build/**', 'coverage/**', '.tmp/**'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [...tseslint.configs.recommendedTypeChecked],
     languageOptions: {
       parserOptions: {
@@ -74,7 +74,7 @@ export default tseslint.config(
   },
   { files: ['vitest.config.ts'], rules: { 'no-restricted-syntax': 'off' } },
   {
-    files: ['**/*.test.ts', 'e2e/**/*.ts'],
+    files: ['**/*.test.ts', '**/*.test.tsx', 'e2e/**/*.ts'],
     rules: {
       'no-console': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

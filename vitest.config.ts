@@ -1,6 +1,11 @@
 import { defineConfig } from 'vitest/config';
 
-const unit = ['src-main/**/*.test.ts', 'src-worker/**/*.test.ts', 'e2e/**/*.test.ts'];
+const unit = [
+  'src-main/**/*.test.ts',
+  'src-worker/**/*.test.ts',
+  'src-renderer/**/*.test.{ts,tsx}',
+  'e2e/**/*.test.ts',
+];
 const native = [
   'native/**/*.test.ts',
   'src-main/**/*.native.test.ts',

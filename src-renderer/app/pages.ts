@@ -1,0 +1,36 @@
+import { IconApi, IconLayoutDashboard, IconSettings, type Icon } from '@tabler/icons-react';
+import { lazy, type ComponentType } from 'react';
+
+export interface PageEntry {
+  /** In the address: `#/overview`. */
+  readonly path: string;
+  readonly label: string;
+  readonly icon: Icon;
+  readonly component: ComponentType;
+}
+
+/** In the order of the navigation; the first is where one begins. Each page is a chunk of its own. */
+export const pages: readonly [PageEntry, ...PageEntry[]] = [
+  {
+    path: 'overview',
+    label: 'Overview',
+    icon: IconLayoutDashboard,
+    component: lazy(async () => ({
+      default: (await import('../features/overview/overview-page.tsx')).OverviewPage,
+    })),
+  },
+  {
+    path: 'api',
+    label: 'API',
+    icon: IconApi,
+    component: lazy(async () => ({ default: (await import('../features/api/api-page.tsx')).ApiPage })),
+  },
+  {
+    path: 'settings',
+    label: 'Settings',
+    icon: IconSettings,
+    component: lazy(async () => ({
+      default: (await import('../features/settings/settings-page.tsx')).SettingsPage,
+    })),
+  },
+];
