@@ -1,3 +1,4 @@
+import type { LendState } from '#shared/domain/lend.ts';
 import { join } from 'node:path';
 import type { BootId, NodeId } from '#shared/lib/ids.ts';
 import type { ListenAddress } from '#shared/config.ts';
@@ -30,6 +31,8 @@ import { beatMs, createRuntime, type Runtime } from './runtime/runtime.ts';
 import { defaultPolicy } from './scheduler/policy.ts';
 import { createControllerSelf, type OwnEngine } from './self.ts';
 import { createControllerService } from './service/controller-service.ts';
+import { createLiveFeed } from './service/live-feed.ts';
+import { createNodeHistories } from './service/node-history.ts';
 import { createNodeLogs } from './service/node-logs.ts';
 import { createDialBacks } from './sessions/dial-backs.ts';
 import { createSessionRegistry, type SessionRegistry } from './sessions/session-registry.ts';
@@ -59,6 +62,8 @@ export interface ControllerOptions {
   readonly engine: OwnEngine;
   /** What this machine itself has noticed, a copy of its identity for instance. */
   readonly notices: () => readonly ErrorBody[];
+  /** Whether this machine is lent now; null: it has no worker. */
+  readonly lend: () => LendState | null;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -130,6 +135,13 @@ export async function createController(options: ControllerOptions): Promise<Cont
     closers.push(() => joining.close());
 
     const logs = createNodeLogs();
+    const histories = createNodeHistories();
+    runtime.onTurn(({ events }) => {
+      for (const event of events) {
+        if (event.type === 'heartbeat-received') histories.record(event.nodeId, event.at, event.telemetry);
+        else if (event.type === 'node-removed') histories.forget(event.nodeId);
+      }
+    });
     const sessions = createSessionRegistry({
       runtime,
       clock,
@@ -160,8 +172,9 @@ export async function createController(options: ControllerOptions): Promise<Cont
     });
     transport.onDialRequest((request) => dialBacks.requestFromController(request));
 
-    runtime.onTurn(({ before, after }) => {
-      if (before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) {
+    runtime.onTurn(({ before, after, events }) => {
+      const named = events.some((event) => event.type === 'node-renamed');
+      if (named || before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) {
         transport.setMembers(membersOf(runtime.state, nodeId));
       }
     });
@@ -258,6 +271,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
 
     const startedAt = clock.now();
     const clusterAddress = transport.clusterAddress;
+    const transfers = createTransfers(sessions);
     const service = createControllerService({
       runtime,
       sessions,
@@ -265,8 +279,16 @@ export async function createController(options: ControllerOptions): Promise<Cont
       policy: defaultPolicy,
       store,
       routes,
-      transfers: createTransfers(sessions),
+      transfers,
       logs,
+      histories,
+      live: createLiveFeed({
+        state: () => runtime.state,
+        running: routes.running,
+        generated: routes.generated,
+        transfers: () => transfers.list(),
+        clock,
+      }),
       about: () => ({
         version: options.version,
         nodeId,

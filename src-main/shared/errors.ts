@@ -52,6 +52,7 @@ export const errorCatalogue = {
   deployment_not_found: notFound,
   node_not_found: notFound,
   node_ambiguous: badRequest,
+  node_name_taken: conflict,
   model_ambiguous: badRequest,
   // Model files
   model_file_not_found: notFound,

@@ -71,6 +71,7 @@ class World {
           nodeId: nodeId(digit),
           telemetry,
           problems: [],
+          lend: null,
         } as const;
         this.state = apply(this.state, event);
       }

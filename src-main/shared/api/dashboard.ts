@@ -11,7 +11,7 @@ export const nodeLiveSchema = z.object({
   status: nodeStatusSchema,
   cpuLoad: z.number().nullable(),
   ramAvailableBytes: z.number().nullable(),
-  /** Received and sent by all adapters but loopback, bytes/s. */
+  /** Received and sent by all real adapters, bytes/s. */
   receiveBytesPerS: z.number().nullable(),
   sendBytesPerS: z.number().nullable(),
   /** Per device: free memory and, where it can be had, load 0..1 and temperature. */
@@ -55,6 +55,7 @@ export type Live = z.infer<typeof liveSchema>;
 export const nodeHistorySchema = z.object({
   samples: z.array(nodeLiveSchema.omit({ id: true, status: true, lend: true }).extend({ at: z.number() })),
 });
+export type NodeHistory = z.infer<typeof nodeHistorySchema>;
 
 export const previewStageSchema = z.object({
   nodeId: nodeIdSchema,

@@ -87,7 +87,7 @@ export const telemetrySchema = z.object({
       }),
     )
     .max(64),
-  /** By all adapters but loopback since the last sample, bytes/s. */
+  /** By all real adapters, bytes/s. */
   receiveBytesPerS: figure.pipe(z.number().nonnegative().nullable()),
   sendBytesPerS: figure.pipe(z.number().nonnegative().nullable()),
   /** Of the hottest sensor of the CPU. */
