@@ -14,7 +14,12 @@ export default tseslint.config(
     extends: [...tseslint.configs.recommendedTypeChecked],
     languageOptions: {
       parserOptions: {
-        project: ['./tsconfig.node.json', './tsconfig.renderer.json', './tsconfig.browser.json'],
+        project: [
+          './tsconfig.node.json',
+          './tsconfig.electron.json',
+          './tsconfig.renderer.json',
+          './tsconfig.browser.json',
+        ],
         tsconfigRootDir: import.meta.dirname,
       },
     },

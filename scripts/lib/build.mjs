@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, w
 import path from 'node:path';
 import { ScriptError, duration, say } from './console.mjs';
 import { buildDashboard } from './dashboard.mjs';
+import { buildMachinePage } from './machine-page.mjs';
 import { inRoot, root } from './paths.mjs';
 
 /** Entry name in dist/ and its source. The first is the `covey` command, the others are loaded by it. */
@@ -12,7 +13,11 @@ export const entries = {
   cli: 'src-main/cli/main.ts',
   'transport-host': 'src-main/nodejs/transport/transport-host.ts',
   'engine-host': 'src-worker/engines/host/engine-host.ts',
+  electron: 'src-main/electron/main.ts',
 };
+
+/** Runs before the pages of the desktop app; a sandboxed script is one CommonJS file. */
+const preload = 'src-main/electron/preload.ts';
 
 /** Native or CommonJS packages, and those that look up their own files: loaded from node_modules. */
 const external = [
@@ -22,6 +27,8 @@ const external = [
   'systeminformation',
   '@peculiar/x509',
   'node-llama-cpp',
+  'electron',
+  'electron-updater',
 ];
 
 /** zod brings its messages in fifty languages, half of its size; ours are English. */
@@ -45,7 +52,7 @@ const parts = [
     script: 'scripts/lib/build.mjs',
     build: buildProgram,
     /** Belongs to another part. */
-    keep: ['dashboard'],
+    keep: ['dashboard', 'machine'],
   },
   {
     name: 'dist/dashboard/',
@@ -53,6 +60,14 @@ const parts = [
     sources: ['src-renderer', 'src-main/shared'],
     script: 'scripts/lib/dashboard.mjs',
     build: buildDashboard,
+    keep: [],
+  },
+  {
+    name: 'dist/machine/',
+    directory: path.join(dist, 'machine'),
+    sources: ['src-renderer/machine'],
+    script: 'scripts/lib/machine-page.mjs',
+    build: buildMachinePage,
     keep: [],
   },
 ];
@@ -102,7 +117,20 @@ async function buildProgram() {
       plugins: [englishOnly],
       logLevel: 'silent',
     });
-    return program.outputFiles;
+    const page = await build({
+      absWorkingDir: root,
+      entryPoints: [preload],
+      outfile: 'dist/preload.cjs',
+      bundle: true,
+      write: false,
+      format: 'cjs',
+      platform: 'node',
+      target: 'node24',
+      external: ['electron'],
+      minifySyntax: true,
+      logLevel: 'silent',
+    });
+    return [...program.outputFiles, ...page.outputFiles];
   } catch (error) {
     const messages = /** @type {Partial<import('esbuild').BuildFailure>} */ (error).errors ?? [];
     const lines = await formatMessages(messages, { kind: 'error', color: process.stderr.isTTY === true });

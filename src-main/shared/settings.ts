@@ -28,6 +28,20 @@ export const settingsSchema = z.strictObject({
     })
     .prefault({}),
   lend: lendRulesSchema,
+  /** The desktop app of this machine; a machine without it keeps them for later. */
+  app: z
+    .strictObject({
+      /** Start with the session of the person who uses this machine, without a window. */
+      openAtLogin: z.boolean().default(false),
+      updates: z
+        .strictObject({
+          /** Fetch new versions in the background; they are installed when nothing runs here. */
+          automatic: z.boolean().default(true),
+          channel: z.enum(['stable', 'beta']).default('stable'),
+        })
+        .prefault({}),
+    })
+    .prefault({}),
   lan: z
     .strictObject({
       /** Serve the API to other machines: HTTPS, with a key for each caller. Controllers only. */

@@ -7,6 +7,7 @@ import type { Logger } from '#shared/lib/logger.ts';
 import type { LocalAccess } from '../../src-main/nodejs/access/local-access.ts';
 import { selfRouteGroup } from '../../src-main/nodejs/access/self-routes.ts';
 import { dashboardPage } from '../../src-main/nodejs/access/dashboard-page.ts';
+import { machinePage } from '../../src-main/nodejs/access/machine-page.ts';
 import { BodyBudget } from '../../src-main/nodejs/http/body.ts';
 import { startHttpServer } from '../../src-main/nodejs/http/http-server.ts';
 import { coveyShape, openAiShape, respondJson } from '../../src-main/nodejs/http/respond.ts';
@@ -87,6 +88,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
       },
       health(options),
       dashboardPage(),
+      machinePage(),
     ],
     ...workerAccess(options),
     allowedHosts: () => settings.current.api.allowedHosts,

@@ -5,6 +5,7 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { selfRouteGroup } from '../../nodejs/access/self-routes.ts';
 import { dashboardPage } from '../../nodejs/access/dashboard-page.ts';
+import { machinePage } from '../../nodejs/access/machine-page.ts';
 import { apiGroup } from '../../nodejs/http/api-group.ts';
 import { startHttpServer, type HttpListen, type HttpServer } from '../../nodejs/http/http-server.ts';
 import { coveyShape, respondJson } from '../../nodejs/http/respond.ts';
@@ -70,7 +71,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     accessRoutesGroup(access, () => apiAddress),
     apiGroup({ links: selfRoutes.links }, { links: () => ({ links: [...options.links.list()] }) }),
   ];
-  const own = [...shared, selfRouteGroup(options.self), dashboardPage()];
+  const own = [...shared, selfRouteGroup(options.self), dashboardPage(), machinePage()];
   const start = (where: HttpListen, groups: readonly RouteGroup[]): Promise<HttpServer> =>
     startHttpServer({
       listen: where,
