@@ -11,6 +11,7 @@ import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
 import { createSessionPair } from '../nodejs/transport/memory-session.ts';
 import { createTransport } from '../nodejs/transport/transport-client.ts';
 import { productVersion } from '../nodejs/version.ts';
+import type { LendMonitor, LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import type { Worker } from '../../src-worker/worker.ts';
 import { openDiscovery } from './discovery.ts';
 import { gatewaySocketPath, type Foundation } from './foundation.ts';
@@ -44,6 +45,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
     const discovery = openDiscovery(options.discovery, settings, logger);
     if (discovery) closers.push(() => discovery.close());
     let duplicates: DuplicateWatch | null = null;
+    let lending: LendMonitor | null = null;
     const controller = await createController({
       dataDirectory: data.path,
       nodeId: identity.nodeId,
@@ -67,6 +69,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
       settings,
       local,
       engine: foundation.engine,
+      lend: () => lending?.state() ?? null,
       notices: () => duplicates?.notices() ?? [],
       logger,
       clock,
@@ -88,7 +91,11 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
     await local.publish(controller.apiAddress);
     let worker: Worker | null = null;
     if (options.lend) {
-      worker = await lend(controller, foundation, name, bootId);
+      const { openLending } = await import('./lending.ts');
+      const rules = await openLending({ settings, transport: controller.transport, logger, clock });
+      closers.push(async () => rules.close());
+      lending = rules;
+      worker = await lend(controller, foundation, name, bootId, rules);
       const lent = worker;
       closers.push(() => lent.close());
     }
@@ -102,6 +109,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
       self: controller.self,
       settings,
       serving: () => serving(controller, worker),
+      controllerVersion: () => null,
       close,
     };
   } catch (error) {
@@ -126,6 +134,7 @@ async function lend(
   { data, identity, engine, processHost, logger }: Foundation,
   name: string,
   bootId: BootId,
+  rules: LendPort,
 ): Promise<Worker> {
   const { createWorker } = await import('../../src-worker/worker.ts');
   const { createModelHandlers } = await import('../../src-worker/models/handlers.ts');
@@ -150,13 +159,18 @@ async function lend(
     },
     machine: await machineMark(identity.nodeId),
     handlers: {
-      ...(await createModelHandlers({ dataDirectory: data.path, logger })),
+      ...(await createModelHandlers({
+        dataDirectory: data.path,
+        logger,
+        quotaBytes: () => rules.rules().limits.diskBytes,
+      })),
       ...createDoctorHandlers({
         context: async () => controller.doctorContext(),
         transport: controller.transport,
         clock,
       }),
     },
+    lend: rules,
     onClusterSecret: () => undefined,
     onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),
     logger: logger.child({ role: 'worker' }),

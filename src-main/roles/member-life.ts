@@ -11,6 +11,7 @@ import {
   type ControllerAddresses,
 } from '../../src-worker/runtime/controller-addresses.ts';
 import type { RequestHandlers } from '../../src-worker/runtime/requests.ts';
+import type { LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import { createWorker, type Worker } from '../../src-worker/worker.ts';
 import type { Foundation } from './foundation.ts';
 
@@ -48,6 +49,7 @@ export async function createMemberLife(options: {
   readonly transport: Transport;
   readonly discovery: Discovery | null;
   readonly handlers: RequestHandlers;
+  readonly lend: LendPort;
 }): Promise<MemberLife> {
   const { foundation, transport } = options;
   const { data, identity, logger } = foundation;
@@ -99,6 +101,7 @@ export async function createMemberLife(options: {
       controller: { kind: 'remote', nodeId: membership.controllerId, ways: controller },
       machine: options.machine,
       handlers: options.handlers,
+      lend: options.lend,
       onClusterSecret: (secret) =>
         void keepClusterSecret(secret).catch((error: unknown) =>
           logger.error('the cluster secret could not be kept', { reason: String(error) }),

@@ -19,6 +19,7 @@ import { createForwarder } from '../../src-worker/gateway/forwarder.ts';
 import { createJoiner, type Joiner } from '../../src-worker/joining/joiner.ts';
 import { createModelHandlers } from '../../src-worker/models/handlers.ts';
 import { openDiscovery } from './discovery.ts';
+import { openLending } from './lending.ts';
 import { createMemberLife } from './member-life.ts';
 import { addressText, runningEngines, type RoleNode, type RoleOptions } from './role-node.ts';
 import { createWorkerSelf, type WorkerSelf } from './worker-self.ts';
@@ -64,6 +65,8 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     const discovery = openDiscovery(options.discovery, settings, logger);
     if (discovery) closers.push(() => discovery.close());
 
+    const lend = await openLending({ settings, transport, logger, clock });
+    closers.push(async () => lend.close());
     const selfHolder: { self?: WorkerSelf } = {};
     const doctorContext = async () => {
       if (!selfHolder.self) throw new CoveyError('shutting_down', 'This machine is still starting.');
@@ -71,13 +74,18 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     };
     const life = await createMemberLife({
       foundation,
+      lend,
       name: options.name,
       bootId,
       machine: await machineMark(identity.nodeId),
       transport,
       discovery,
       handlers: {
-        ...(await createModelHandlers({ dataDirectory: data.path, logger })),
+        ...(await createModelHandlers({
+          dataDirectory: data.path,
+          logger,
+          quotaBytes: () => lend.rules().limits.diskBytes,
+        })),
         ...createDoctorHandlers({ context: doctorContext, transport, clock }),
       },
     });
@@ -132,6 +140,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     let apiAddress: string | null = null;
     const self = createWorkerSelf({
       foundation,
+      lend,
       name: options.name,
       transport,
       discovery,
@@ -197,6 +206,9 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
         models: [],
         engines: runningEngines(life.current?.worker.status().engines ?? []),
       }),
+      controllerVersion: () =>
+        discovery?.peers().find(({ nodeId }) => nodeId === life.current?.membership.controllerId)?.version ??
+        null,
       close,
     };
   } catch (error) {

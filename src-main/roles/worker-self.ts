@@ -7,6 +7,7 @@ import type { SelfPort } from '../nodejs/self-port.ts';
 import type { SettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
 import { productVersion } from '../nodejs/version.ts';
+import type { LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import type { Joiner } from '../../src-worker/joining/joiner.ts';
 import type { Foundation } from './foundation.ts';
 import type { Member, MemberLife } from './member-life.ts';
@@ -33,6 +34,7 @@ export function createWorkerSelf(options: {
   /** null: discovery is off. */
   readonly look: DiscoveryLook | null;
   readonly joiner: Joiner;
+  readonly lend: Pick<LendPort, 'state'>;
   readonly life: MemberLife;
   readonly settings: SettingsPort;
   readonly apiAddress: () => string;
@@ -62,6 +64,7 @@ export function createWorkerSelf(options: {
     dataDirectory: data.path,
     membership: life.current && membershipView(life.current),
     join: joiner.view(),
+    lend: options.lend.state(),
     notices: [...life.notices, ...options.notices()],
   });
 
