@@ -38,6 +38,7 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
   }
   const first = samples[0] ?? last;
   const from = Math.max(last.at - windowMs, Math.min(first.at, last.at - 60_000));
+  const isShort = last.at - from < 5 * 60_000;
   const rows = samples.map((sample) => ({
     at: sample.at,
     ...Object.fromEntries(series.map(({ id, value }) => [id, value(sample)])),
@@ -57,15 +58,15 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
             domain={[from, last.at]}
             allowDataOverflow
             tickCount={4}
-            tickFormatter={(at: number) => formatTime(at).slice(0, 5)}
+            tickFormatter={(at: number) => formatTime(at).slice(0, isShort ? 8 : 5)}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
             axisLine={false}
             tickLine={false}
             minTickGap={48}
           />
           <YAxis
-            width={64}
-            domain={[0, props.max ?? ((highest: number) => (highest > 0 ? highest * 1.1 : 1))]}
+            width="auto"
+            domain={[0, props.max ?? ((highest: number) => (highest > 0 ? roundUp(highest) : 1))]}
             tickCount={3}
             tickFormatter={format}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
@@ -101,4 +102,10 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
       </ResponsiveContainer>
     </figure>
   );
+}
+
+/** To a number whose half is round too, so that the axis has plain figures: 2, 4, 6, 8, 10 of a power of ten. */
+function roundUp(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return ([2, 4, 6, 8].find((step) => value <= step * power) ?? 10) * power;
 }

@@ -1,6 +1,6 @@
 import { create } from 'zustand';
 import type { DeploymentLive, Live, NodeLive } from '#shared/api/dashboard.ts';
-import type { ApiEvent } from '#shared/api/schema.ts';
+import type { ApiEvent, TransferView } from '#shared/api/schema.ts';
 
 /** A moment of the whole covey, for charts. */
 export interface LiveSample {
@@ -15,6 +15,8 @@ interface LiveState {
   readonly at: number | null;
   readonly nodes: ReadonlyMap<string, NodeLive>;
   readonly deployments: ReadonlyMap<string, DeploymentLive>;
+  /** Imports and downloads, also those that ended lately. */
+  readonly transfers: ReadonlyMap<string, TransferView>;
   /** Oldest first, since this page was opened, ten minutes at most. */
   readonly samples: readonly LiveSample[];
   /** By node, oldest first, ten minutes at most. */
@@ -34,6 +36,7 @@ const empty: LiveState = {
   at: null,
   nodes: new Map(),
   deployments: new Map(),
+  transfers: new Map(),
   samples: [],
   nodeSamples: new Map(),
   deploymentSamples: new Map(),
@@ -50,6 +53,8 @@ export function addLive(live: Live, complete: boolean): void {
     for (const node of live.nodes) nodes.set(node.id, node);
     const deployments = new Map(complete ? [] : state.deployments);
     for (const deployment of live.deployments) deployments.set(deployment.id, deployment);
+    const transfers = new Map(complete ? [] : state.transfers);
+    for (const transfer of live.transfers) transfers.set(transfer.id, transfer);
     const { at } = live;
 
     const nodeSamples = new Map(state.nodeSamples);
@@ -70,7 +75,7 @@ export function addLive(live: Live, complete: boolean): void {
       { tokensPerS: 0, requestsRunning: 0 },
     );
     const samples = append(state.samples, { at, ...total }, sampleEveryMs);
-    return { at, nodes, deployments, samples, nodeSamples, deploymentSamples };
+    return { at, nodes, deployments, transfers, samples, nodeSamples, deploymentSamples };
   });
 }
 
