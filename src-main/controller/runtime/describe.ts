@@ -4,6 +4,9 @@ import type { NewEvent } from '../state/sqlite/store.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import type { ControllerState } from '../state/state.ts';
 
+/** Ending anything takes longer. */
+const clearedAtOnceMs = 50;
+
 /**
  * The event as people read it, or null when it is too ordinary for the event list.
  * @param before the state in which it happened, for names of what is gone afterwards
@@ -47,6 +50,16 @@ export function describe(
         : node('warn', event.nodeId, 'lost its connection.');
     case 'node-lost':
       return node('error', event.nodeId, 'is lost: it stopped answering.');
+    case 'node-cleared': {
+      const tookMs = event.at - (before.nodes.get(event.nodeId)?.live.heldBackSince ?? event.at);
+      // Nothing had to go.
+      if (tookMs < clearedAtOnceMs) return null;
+      return node(
+        'info',
+        event.nodeId,
+        `has given way within ${(tookMs / 1_000).toFixed(1)} s: nothing runs there.`,
+      );
+    }
     case 'drain-started':
       return node('info', event.nodeId, 'is draining.');
     case 'drain-completed':

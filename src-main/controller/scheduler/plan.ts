@@ -35,7 +35,7 @@ export interface PlanInput {
  *    the deadline of that at the latest; at once when an engine has given way already.
  * 4. A replica is reviewed (`reviewReplica`).
  * 5. A waiting deployment is placed, or says why not; a failed one tries again when other nodes can work.
- * 6. A drain is complete when nothing is left on its node.
+ * 6. A drain is complete when nothing is left on its node, and so has given way who is held back.
  */
 export function plan(state: ControllerState, input: PlanInput): ControllerEvent[] {
   const { now, policy } = input;
@@ -61,6 +61,10 @@ export function plan(state: ControllerState, input: PlanInput): ControllerEvent[
     const drain = node.durable.drain;
     if (drain && drain.completedAt === null && isEmpty(state, node)) {
       events.push({ type: 'drain-completed', at: now, nodeId: node.durable.id });
+    }
+    const { heldBackSince, clearedAt } = node.live;
+    if (heldBackSince !== null && clearedAt === null && isEmpty(state, node)) {
+      events.push({ type: 'node-cleared', at: now, nodeId: node.durable.id });
     }
   }
   return events;

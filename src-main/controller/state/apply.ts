@@ -111,6 +111,10 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         engines: new Map(),
         cpuStillSince: new Map(),
       }));
+    case 'node-cleared':
+      return onLive(state, event.nodeId, ({ heldBackSince }) => ({
+        clearedAt: heldBackSince === null ? null : event.at,
+      }));
     case 'noted':
       return state;
     case 'drain-started':
@@ -211,8 +215,9 @@ function heldBack(
   before: LiveNode,
   lend: LendState | null,
   at: number,
-): Pick<LiveNode, 'lend' | 'heldBackSince'> {
-  return { lend, heldBackSince: lend?.lending === false ? (before.heldBackSince ?? at) : null };
+): Pick<LiveNode, 'lend' | 'heldBackSince' | 'clearedAt'> {
+  if (lend?.lending !== false) return { lend, heldBackSince: null, clearedAt: null };
+  return { lend, heldBackSince: before.heldBackSince ?? at, clearedAt: before.clearedAt };
 }
 
 /** The observed set and, per engine, since when its CPU time has stood still. */

@@ -47,6 +47,8 @@ export type ControllerEvent = { readonly at: number } & (
       readonly addresses: NodeFacts['addresses'];
     }
   | { readonly type: 'node-lost'; readonly nodeId: NodeId }
+  /** A machine that is held back runs nothing of the covey any more. */
+  | { readonly type: 'node-cleared'; readonly nodeId: NodeId }
   /** Something for the event list that changes nothing here: who was let in, refused, what was set. */
   | {
       readonly type: 'noted';

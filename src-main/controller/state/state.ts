@@ -74,6 +74,8 @@ export interface LiveNode {
   readonly lend: LendState | null;
   /** Since when, by this clock, its owner's rules hold it back: what runs there has to go. */
   readonly heldBackSince: number | null;
+  /** When nothing of the covey was left on a machine that is held back; null: not yet, or it is lent. */
+  readonly clearedAt: number | null;
   readonly engines: ReadonlyMap<EngineId, EngineObservation>;
   /** Since when each engine's CPU time has not moved, for the stall rule. */
   readonly cpuStillSince: ReadonlyMap<EngineId, number>;
@@ -145,6 +147,7 @@ export function absentNode(heardAt: number): LiveNode {
     problems: [],
     lend: null,
     heldBackSince: null,
+    clearedAt: null,
     engines: new Map(),
     cpuStillSince: new Map(),
   };
