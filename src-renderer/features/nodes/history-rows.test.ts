@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chartRows, hasFigures, mergeSamples, thinRows, windowMs, type NodeSample } from './history-rows.ts';
+import { chartRows, mergeSamples, windowMs, type NodeSample } from './history-rows.ts';
 
 const sample = (at: number, cpuLoad: number | null = 0.5): NodeSample => ({
   at,
@@ -50,27 +50,5 @@ describe('rows of a chart', () => {
       { at: 2_001, cpu: null },
       { at: 60_000, cpu: 0.5 },
     ]);
-  });
-
-  it('say whether there is anything to show', () => {
-    expect(hasFigures(chartRows([sample(0, null)], cpu), ['cpu'])).toBe(false);
-    expect(hasFigures(chartRows([sample(0, 0)], cpu), ['cpu'])).toBe(true);
-  });
-
-  it('are thinned without losing a peak or the order', () => {
-    fc.assert(
-      fc.property(
-        fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 1, maxLength: 900 }),
-        (loads) => {
-          const rows = loads.map((load, index) => ({ at: index, cpu: load }));
-          const thin = thinRows(rows, 'cpu', 120);
-          expect(thin.length).toBeLessThanOrEqual(121);
-          expect(Math.max(...thin.map((row) => row['cpu'] as number))).toBe(Math.max(...loads));
-          expect(Math.min(...thin.map((row) => row['cpu'] as number))).toBe(Math.min(...loads));
-          const times = thin.map((row) => row.at);
-          expect(times).toEqual([...times].sort((a, b) => a - b));
-        },
-      ),
-    );
   });
 });

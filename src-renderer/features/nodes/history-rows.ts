@@ -50,28 +50,3 @@ export function chartRows(
   }
   return rows;
 }
-
-/**
- * At most `most` rows for a chart that has no more pixels: in every stretch the rows with the lowest and the highest
- * value of the first series stay, so that no peak vanishes. Holes stay too.
- */
-export function thinRows(rows: readonly ChartRow[], series: string, most: number): ChartRow[] {
-  if (rows.length <= most) return [...rows];
-  const stretch = Math.ceil(rows.length / Math.max(1, Math.floor(most / 3)));
-  const kept: ChartRow[] = [];
-  for (let from = 0; from < rows.length; from += stretch) {
-    const part = rows.slice(from, from + stretch);
-    const value = (row: ChartRow): number => row[series] ?? Number.NaN;
-    const known = part.filter((row) => !Number.isNaN(value(row)));
-    const least = known.reduce<ChartRow | null>((a, b) => (a && value(a) <= value(b) ? a : b), null);
-    const greatest = known.reduce<ChartRow | null>((a, b) => (a && value(a) >= value(b) ? a : b), null);
-    const hole = part.find((row) => Number.isNaN(value(row))) ?? null;
-    kept.push(...part.filter((row) => row === least || row === greatest || row === hole));
-  }
-  return kept;
-}
-
-/** Whether any row has a figure of any of these series: if not, a chart would be empty. */
-export function hasFigures(rows: readonly ChartRow[], series: readonly string[]): boolean {
-  return rows.some((row) => series.some((name) => row[name] != null));
-}

@@ -69,7 +69,7 @@ describe('a conversation', () => {
 describe('tokens a second', () => {
   it('are the engine’s own when it says so', () => {
     const turn = hear(begun, [{ kind: 'speed', tokensPerS: 12.5, promptTokensPerS: null }], 1_100).at(-1);
-    expect(turn && tokensPerS(turn, 9_000)).toBe(12.5);
+    expect(turn && tokensPerS(turn)).toBe(12.5);
   });
 
   it('else come from the pieces since the first one', () => {
@@ -77,8 +77,9 @@ describe('tokens a second', () => {
     for (let index = 0; index <= 10; index++)
       turns = hear(turns, [{ kind: 'text', text: 'x' }], 2_000 + index * 100);
     const turn = turns.at(-1);
-    expect(turn && tokensPerS(turn, 3_000)).toBe(10);
-    expect(turn && tokensPerS({ ...turn, endedAt: 4_000 }, 9_000)).toBe(5);
-    expect(turn && tokensPerS({ ...turn, pieces: 1 }, 9_000)).toBeNull();
+    expect(turn && tokensPerS(turn)).toBe(10);
+    expect(turn && tokensPerS({ ...turn, answerTokens: 21 })).toBe(20);
+    expect(turn && tokensPerS({ ...turn, pieces: 1 })).toBeNull();
+    expect(turn && tokensPerS({ ...turn, lastTokenAt: 2_010 })).toBeNull();
   });
 });

@@ -11,6 +11,7 @@ export interface Turn {
   readonly error: string | null;
   readonly askedAt: number;
   readonly firstTokenAt: number | null;
+  readonly lastTokenAt: number | null;
   readonly endedAt: number | null;
   /** Pieces that came; the engine sends one for each token. */
   readonly pieces: number;
@@ -28,6 +29,7 @@ const said = {
   thought: '',
   error: null,
   firstTokenAt: null,
+  lastTokenAt: null,
   endedAt: null,
   pieces: 0,
   answerTokens: null,
@@ -58,7 +60,7 @@ function apply(turn: Turn, event: ChatStreamEvent, at: number): Turn {
       const grown =
         event.kind === 'text' ? { text: turn.text + event.text } : { thought: turn.thought + event.text };
       const firstTokenAt = turn.firstTokenAt ?? at;
-      return { ...turn, ...grown, state: 'running', firstTokenAt, pieces: turn.pieces + 1 };
+      return { ...turn, ...grown, state: 'running', firstTokenAt, lastTokenAt: at, pieces: turn.pieces + 1 };
     }
     case 'finish':
       return { ...turn, finishReason: event.reason };
@@ -99,14 +101,15 @@ function answerOf(turns: readonly Turn[], change: (turn: Turn) => Turn): Turn[] 
 }
 
 /**
- * Tokens a second: what the engine measured, else what came here, from the first piece on. Null until there is
- * enough to say something.
+ * Tokens a second: what the engine measured, else what came here from the first piece to the last. Null until there
+ * is enough to say something.
  */
-export function tokensPerS(turn: Turn, now: number): number | null {
+export function tokensPerS(turn: Turn): number | null {
   if (turn.engineTokensPerS !== null) return turn.engineTokensPerS;
+  const { firstTokenAt, lastTokenAt } = turn;
   const tokens = turn.answerTokens ?? turn.pieces;
-  if (turn.firstTokenAt === null || tokens < 2) return null;
-  const elapsedMs = (turn.endedAt ?? now) - turn.firstTokenAt;
+  if (firstTokenAt === null || lastTokenAt === null || tokens < 2) return null;
+  const elapsedMs = lastTokenAt - firstTokenAt;
   return elapsedMs < 50 ? null : ((tokens - 1) / elapsedMs) * 1000;
 }
 
