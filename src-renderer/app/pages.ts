@@ -1,4 +1,13 @@
-import { IconApi, IconLayoutDashboard, IconSettings, type Icon } from '@tabler/icons-react';
+import {
+  IconApi,
+  IconDevices,
+  IconLayoutDashboard,
+  IconMessages,
+  IconSettings,
+  IconStack2,
+  IconTimeline,
+  type Icon,
+} from '@tabler/icons-react';
 import { lazy, type ComponentType } from 'react';
 
 export interface PageEntry {
@@ -20,10 +29,42 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
     })),
   },
   {
+    path: 'machines',
+    label: 'Machines',
+    icon: IconDevices,
+    component: lazy(async () => ({
+      default: (await import('../features/nodes/nodes-page.tsx')).NodesPage,
+    })),
+  },
+  {
+    path: 'models',
+    label: 'Models',
+    icon: IconStack2,
+    component: lazy(async () => ({
+      default: (await import('../features/models/models-page.tsx')).ModelsPage,
+    })),
+  },
+  {
+    path: 'playground',
+    label: 'Playground',
+    icon: IconMessages,
+    component: lazy(async () => ({
+      default: (await import('../features/playground/playground-page.tsx')).PlaygroundPage,
+    })),
+  },
+  {
     path: 'api',
     label: 'API',
     icon: IconApi,
     component: lazy(async () => ({ default: (await import('../features/api/api-page.tsx')).ApiPage })),
+  },
+  {
+    path: 'events',
+    label: 'Events',
+    icon: IconTimeline,
+    component: lazy(async () => ({
+      default: (await import('../features/events/events-page.tsx')).EventsPage,
+    })),
   },
   {
     path: 'settings',

@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { eventHistoryQuerySchema } from '#shared/api/schema.ts';
 import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
-import { createEventWindow, isFiltered, matches, noFilter, type StoredEvent } from './event-window.ts';
+import {
+  createEventWindow,
+  historyQuery,
+  isFiltered,
+  matches,
+  noFilter,
+  type StoredEvent,
+} from './event-window.ts';
 
 const event = (id: number): StoredEvent => ({ id, at: id, kind: 'k', level: 'info', message: `Event ${id}` });
 const ids = (window: ReturnType<typeof createEventWindow>): number[] =>
@@ -61,13 +69,30 @@ describe('a filter', () => {
 
   it('lets through what fits all of it', () => {
     expect(matches(one, noFilter)).toBe(true);
-    expect(matches(one, { ...noFilter, level: 'warn', kind: 'k', text: 'EVENT' })).toBe(true);
+    expect(matches(one, { ...noFilter, levels: ['warn', 'error'], text: 'EVENT' })).toBe(true);
     expect(matches(one, { ...noFilter, nodeId: 'a'.repeat(64), deploymentId: 'd-1a2b3c4d' })).toBe(true);
-    expect(matches(one, { ...noFilter, level: 'error' })).toBe(false);
+    expect(matches(one, { ...noFilter, levels: ['error'] })).toBe(false);
     expect(matches(one, { ...noFilter, nodeId: 'b'.repeat(64) })).toBe(false);
     expect(matches(one, { ...noFilter, deploymentId: 'd-00000000' })).toBe(false);
-    expect(matches(one, { ...noFilter, kind: 'other' })).toBe(false);
     expect(matches(one, { ...noFilter, text: 'nothing' })).toBe(false);
+  });
+
+  it('is a query that the contract takes', () => {
+    const filter = {
+      nodeId: 'a'.repeat(64),
+      deploymentId: 'd-1a2b3c4d',
+      levels: ['warn', 'error'],
+      text: 'x',
+    } as const;
+    expect(eventHistoryQuerySchema.parse(historyQuery(filter, 17, 200))).toEqual({
+      node: filter.nodeId,
+      deployment: filter.deploymentId,
+      level: ['warn', 'error'],
+      text: 'x',
+      before: 17,
+      limit: 200,
+    });
+    expect(historyQuery(noFilter, null, 50)).toEqual({ limit: '50' });
   });
 
   it('knows whether it is one', () => {

@@ -3,31 +3,51 @@ import type { ApiEvent } from '#shared/api/schema.ts';
 /** An event that is kept; progress and live figures have no id and are no rows. */
 export type StoredEvent = ApiEvent & { id: number };
 
-/** What the list shows; null is no limit. Texts are compared without case. */
+export type EventLevel = ApiEvent['level'];
+
+/** What the list shows; null and empty are no limit. */
 export interface EventFilter {
   readonly nodeId: string | null;
   readonly deploymentId: string | null;
-  readonly level: ApiEvent['level'] | null;
-  readonly kind: string | null;
+  readonly levels: readonly EventLevel[];
   readonly text: string;
 }
 
-export const noFilter: EventFilter = { nodeId: null, deploymentId: null, level: null, kind: null, text: '' };
+export const noFilter: EventFilter = { nodeId: null, deploymentId: null, levels: [], text: '' };
 
-export function isFiltered(filter: EventFilter): boolean {
-  return Object.values(filter).some((value) => value !== null && value !== '');
+export function isFiltered({ nodeId, deploymentId, levels, text }: EventFilter): boolean {
+  return nodeId !== null || deploymentId !== null || levels.length > 0 || text !== '';
 }
 
 /** Whether an event belongs into the list, as the controller decides it for pages of the past. */
 export function matches(event: ApiEvent, filter: EventFilter): boolean {
-  const { nodeId, deploymentId, level, kind, text } = filter;
+  const { nodeId, deploymentId, levels, text } = filter;
   return (
     (nodeId === null || event.nodeId === nodeId) &&
     (deploymentId === null || event.deploymentId === deploymentId) &&
-    (level === null || event.level === level) &&
-    (kind === null || event.kind === kind) &&
-    (text === '' || event.message.toLowerCase().includes(text.toLowerCase()))
+    (levels.length === 0 || levels.includes(event.level)) &&
+    (text === '' || asciiLower(event.message).includes(asciiLower(text)))
   );
+}
+
+function asciiLower(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+/** The query of `GET /api/events/history` for the page before an event. */
+export function historyQuery(
+  { nodeId, deploymentId, levels, text }: EventFilter,
+  before: number | null,
+  limit: number,
+): Record<string, string> {
+  return {
+    limit: String(limit),
+    ...(before === null ? {} : { before: String(before) }),
+    ...(nodeId === null ? {} : { node: nodeId }),
+    ...(deploymentId === null ? {} : { deployment: deploymentId }),
+    ...(levels.length === 0 ? {} : { level: levels.join(',') }),
+    ...(text === '' ? {} : { text }),
+  };
 }
 
 export function isStored(event: ApiEvent): event is StoredEvent {
