@@ -350,6 +350,16 @@ describe('giving way to the owner', () => {
     expect(world.deployment).toMatchObject({ replica: null, failures: [] });
   });
 
+  test('is over when nothing is left there', () => {
+    const world = ready().record(heldBack('b', 1_000));
+    const clearedAt = (): number | null | undefined => world.state.nodes.get(nodeId('b'))?.live.clearedAt;
+    expect(clearedAt()).toBeNull();
+    world.wait(3_000, 'a').observe('b');
+    expect(clearedAt()).toBe(world.now);
+    world.record(heldBack('b', world.now + 1), heldBack('b', world.now + 2, true));
+    expect(clearedAt()).toBeNull();
+  });
+
   test('is taken back when the machine is lent again in time', () => {
     const world = ready();
     world.running.set(deploymentId, 1);
