@@ -7,6 +7,7 @@ import type { NodeView } from '../../src-main/shared/api/schema.ts';
 import type { DeploymentView } from '../../src-main/shared/domain/deployment.ts';
 import { predictText } from '../../src-worker/models/predictable.ts';
 import type { SensorsFile } from '../../src-worker/lend/sensors/from-file.ts';
+import { runCovey } from '../support/cli.ts';
 import type { RunningController, RunningNode } from '../support/cluster.ts';
 import { heavyModel, predictableModel } from '../support/models.ts';
 import { complete, post, readStream } from '../support/openai-http.ts';
@@ -248,10 +249,11 @@ describe('a schedule', () => {
     await rules(ben, { schedule: null });
     const between = await untilReady(controller, before);
 
-    await rules(ben, { enabled: false });
+    const off = await runCovey(ben, ['lend', 'off']);
+    expect(off).toMatchObject({ code: 0, stdout: expect.stringContaining('is not lent any more') });
     await untilPaused(controller, 'ben');
     await waitFor('its engine to end', () => ben.engines().length === 0, noticedMs);
-    await rules(ben, { enabled: true });
+    expect((await runCovey(ben, ['lend', 'on'])).stdout).toBe('This machine is lent.\n');
     await untilReady(controller, between);
   });
 });

@@ -131,6 +131,18 @@ describe('session client', () => {
     expect(hub.sessions).toHaveLength(1);
   });
 
+  it('beats before its time when told to, and only within a session', async () => {
+    const hub = controller((frame, peer) => {
+      if (frame.type === 'hello') peer.send(JSON.stringify({ ...welcome, heartbeatMs: 60_000 }));
+    });
+    const { client, seen } = connect(hub.dial);
+    client.beat();
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    client.beat();
+    await vi.waitFor(() => expect(hub.received).toHaveLength(2));
+    expect(hub.received[1]).toMatchObject({ type: 'heartbeat', seq: 1, lend: { lending: true } });
+  });
+
   it('dials again at once when the session is lost', async () => {
     const hub = controller(friendly);
     const { seen } = connect(hub.dial);
