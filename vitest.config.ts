@@ -12,7 +12,7 @@ const native = [
   'src-worker/**/*.native.test.ts',
   'e2e/support/**/*.native.test.ts',
 ];
-const cluster = ['e2e/cluster/**/*.test.ts', 'e2e/browser/**/*.test.ts'];
+const cluster = ['e2e/cluster/**/*.test.ts', 'e2e/browser/**/*.test.ts', 'e2e/desktop/**/*.test.ts'];
 
 /**
  * Three suites. `unit` is pure or in-process; `native` drives the compiled programs; `cluster` drives real

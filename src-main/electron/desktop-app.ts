@@ -136,6 +136,7 @@ export async function createDesktopApp(
       throw new Error(CoveyError.from(error).message, { cause: error });
     }
     await file.keep({ role });
+    look();
     // The page that asked is answered before it goes.
     setTimeout(() => void tryOpen(role === 'lend' ? 'machine' : 'dashboard'), 50);
   };
@@ -202,7 +203,7 @@ export async function createDesktopApp(
     updates?.close();
     if (updates?.installNow() !== true) app.exit(0);
   };
-  const updates = createUpdates({
+  const updates = await createUpdates({
     situation: () => {
       const serving = roles.current?.serving();
       return {

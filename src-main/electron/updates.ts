@@ -1,5 +1,4 @@
 import { app } from 'electron';
-import electronUpdater from 'electron-updater';
 import type { Settings } from '#shared/settings.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { mayInstall, type UpdateSituation } from './update-policy.ts';
@@ -19,13 +18,14 @@ const tryInstallEveryMs = 60_000;
  * is fetched is checked by the updater: its hash, and the signature where the system has one.
  * @param quit ends the app in order; `installNow` follows
  */
-export function createUpdates(options: {
+export async function createUpdates(options: {
   readonly situation: () => Omit<UpdateSituation, 'version'>;
   readonly quit: () => void;
   readonly logger: Logger;
-}): Updates | null {
+}): Promise<Updates | null> {
   if (!app.isPackaged) return null;
   const { logger } = options;
+  const { default: electronUpdater } = await import('electron-updater');
   const { autoUpdater } = electronUpdater;
   autoUpdater.logger = {
     info: (message: unknown) => logger.info(String(message)),
