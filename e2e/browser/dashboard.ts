@@ -11,7 +11,7 @@ export interface Dashboard {
   /** What the console said, exceptions, and violations of the page's policy. */
   readonly problems: string[];
   /** `#/overview` and so on; returns when the page's heading is there. */
-  go(place: string, heading: string): Promise<void>;
+  readonly go: (place: string, heading: string) => Promise<void>;
 }
 
 /** Logs in with a one-time link. */
