@@ -258,6 +258,30 @@ describe('a schedule', () => {
   });
 });
 
+describe('a limit of the upload', () => {
+  test('holds while weights go to another machine', async () => {
+    const { controller, anna } = await startSplitCluster(cluster.current, { anna: { api: '127.0.0.1:0' } });
+    const model = await heavyModel();
+    const loadMs = async (): Promise<number> => {
+      const startedAt = Date.now();
+      const { id } = await loadReady(controller, model);
+      const tookMs = Date.now() - startedAt;
+      await controller.client.call('unload', { params: { id } });
+      await waitFor(
+        'it to be unloaded',
+        async () => (await controller.client.call('deployments')).deployments.length === 0,
+        20_000,
+      );
+      return tookMs;
+    };
+    await rules(anna, { limits: { uploadBytesPerS: 8_000_000 } });
+    // Some 45 MB of weights go to ben.
+    expect(await loadMs()).toBeGreaterThan(4_500);
+    await rules(anna, { limits: { uploadBytesPerS: null } });
+    expect(await loadMs()).toBeLessThan(4_500);
+  });
+});
+
 async function untilReady(controller: RunningController, before: DeploymentView): Promise<DeploymentView> {
   return waitFor(
     'it to be loaded again',

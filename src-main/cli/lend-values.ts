@@ -33,8 +33,8 @@ export const lendValues: readonly LendValue[] = [
   },
   {
     name: 'vram',
-    takes: 'DEVICE=SIZE|DEVICE=none',
-    does: 'memory of one graphics card at most; 0: none of it',
+    takes: 'DEVICE=SIZE',
+    does: 'memory of one graphics card at most; 0: not lent',
     patch(text) {
       const match = /^([^=\s]{1,64})=(.+)$/.exec(text);
       if (!match?.[1] || !match[2])
@@ -64,7 +64,7 @@ export const lendValues: readonly LendValue[] = [
   {
     name: 'schedule',
     takes: 'TIMES|always',
-    does: 'such as "mon-fri 18:00-08:00; sat,sun 00:00-24:00"',
+    does: 'only then: "mon-fri 18:00-8:00; sat,sun 0:00-24:00"',
     patch: (text) => ({ schedule: /^(always|none)$/i.test(text.trim()) ? null : schedule(text) }),
     show: ({ schedule: ranges }) =>
       ranges === null
@@ -224,6 +224,19 @@ function daysOf(text: string): number[] | null {
   return [...days].sort((a, b) => a - b);
 }
 
+/** Beginning on Monday, three days or more in a row as a range. */
 function dayNames(days: readonly number[]): string {
-  return days.length === 7 ? 'daily' : days.map((day) => week[day]).join(',');
+  if (days.length === 7) return 'daily';
+  const inOrder = [...days].sort((a, b) => ((a + 6) % 7) - ((b + 6) % 7));
+  const runs: number[][] = [];
+  for (const day of inOrder) {
+    const run = runs.at(-1);
+    if (run && ((run.at(-1) ?? 0) + 1) % 7 === day) run.push(day);
+    else runs.push([day]);
+  }
+  return runs
+    .flatMap((run) =>
+      run.length < 3 ? run.map((day) => week[day]) : [`${week[run[0] ?? 0]}-${week[run.at(-1) ?? 0]}`],
+    )
+    .join(',');
 }

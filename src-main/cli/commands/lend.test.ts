@@ -105,7 +105,7 @@ describe('covey lend', () => {
     expect(requests[0]?.body).toEqual({
       lend: { schedule: [{ days: [1, 2, 3, 4, 5], from: '18:00', to: '08:00' }] },
     });
-    expect(stdout).toBe('schedule: mon,tue,wed,thu,fri 18:00-08:00\n');
+    expect(stdout).toBe('schedule: mon-fri 18:00-08:00\n');
   });
 
   test('set refuses what it does not know, with a hint, before anything is sent', async () => {
@@ -148,6 +148,17 @@ describe('values of rules', () => {
     ['commands', 'yes', { kinds: { commands: true } }],
   ])('%s %s', (rule, text, patch) => {
     expect(parseLendValue(rule, text).patch).toEqual(patch);
+  });
+
+  test('a schedule is shown in days that people write', () => {
+    const shown = (days: number[]): string | undefined =>
+      lendFields(settings({ schedule: [{ days, from: '08:00', to: '09:00' }] }).settings.lend).find(
+        ([name]) => name === 'schedule',
+      )?.[1];
+    expect(shown([0, 6])).toBe('sat,sun 08:00-09:00');
+    expect(shown([0, 1, 3, 4, 5])).toBe('mon,wed-fri,sun 08:00-09:00');
+    expect(shown([5, 6, 0])).toBe('fri-sun 08:00-09:00');
+    expect(shown([0, 1, 2, 3, 4, 5, 6])).toBe('daily 08:00-09:00');
   });
 
   test('the defaults read as sentences', () => {

@@ -20,7 +20,7 @@ export const addLendCommands: AddCommands = ({ add, act, group }) => {
   add('set <rule> <value>', 'change a rule: it has effect at once', lend)
     .addHelpText(
       'after',
-      `\nRules:\n${lendValues.map(({ name, takes, does }) => `  ${name.padEnd(12)} ${takes.padEnd(22)} ${does}`).join('\n')}`,
+      `\nRules:\n${lendValues.map(({ name, takes, does }) => `  ${name.padEnd(12)} ${takes.padEnd(14)} ${does}`).join('\n')}`,
     )
     .action((rule: string, value: string, _flags, command: Command) =>
       act(command, (context) => changeRule(context, rule, value)),

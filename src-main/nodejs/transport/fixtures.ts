@@ -145,7 +145,7 @@ export async function startHost(
       members: [],
       grants: [],
       relay: null,
-    uploadBytesPerS: null,
+      uploadBytesPerS: null,
       ...init,
     },
     (event) => {

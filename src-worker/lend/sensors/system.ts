@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { open, readdir } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Reading } from '../decide.ts';
+import { childEnvironment } from '../../../src-main/nodejs/process-host/child-process-host.ts';
 import { runCommand, type RunCommand } from '../../../src-main/nodejs/run-command.ts';
 
 /** What sensors may ask of the machine; given to them, so that tests can be any machine. */
@@ -59,8 +60,12 @@ export const realSystem: SensorSystem = {
       over = true;
       on.end(reason);
     };
-    // Its input closes with this process, which ends it should nobody else.
-    const child = spawn(file, [...args], { stdio: ['pipe', 'pipe', 'ignore'], windowsHide: true });
+    // Both pipes break with this process: a program that reads or writes learns that nobody is left.
+    const child = spawn(file, [...args], {
+      env: childEnvironment(),
+      stdio: ['pipe', 'pipe', 'ignore'],
+      windowsHide: true,
+    });
     child.stdin.on('error', () => undefined);
     child.on('error', (error) => end(error.message));
     child.on('exit', () => end(`"${file}" ended`));

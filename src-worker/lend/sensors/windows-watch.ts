@@ -21,9 +21,11 @@ const restartMs = 30_000;
 /**
  * GetLastInputInfo (milliseconds of the same clock as TickCount, which wraps), GetSystemPowerStatus (line 0: on
  * battery, 255: unknown) and SHQueryUserNotificationState (2 to 4: a program fills the screen, plays in it, or
- * presents), once a second. One PowerShell that lives, since starting one takes half a second of computing.
+ * presents), once a second. One PowerShell that lives, since starting one takes half a second of computing. It ends
+ * when nobody reads its lines any more: writing fails then, and errors stop it.
  */
 const script = `
+$ErrorActionPreference = 'Stop'
 Add-Type -TypeDefinition @"
 using System; using System.Runtime.InteropServices;
 public static class Seen {
