@@ -10,6 +10,7 @@ import { setConnection } from '../stores/connection.ts';
 import { forgetLive } from '../stores/live.ts';
 import { useSession } from '../stores/session.ts';
 import { ApiContext } from './api-context.ts';
+import { useLogin } from './login-code.ts';
 import { Shell } from './shell.tsx';
 import { cssVariables, theme } from './theme.ts';
 
@@ -21,6 +22,7 @@ export interface AppProps {
 
 export function App({ api, queries, nonce }: AppProps) {
   const token = useSession((session) => session.token);
+  const login = useLogin(api);
   useEffect(() => {
     if (token === null) return undefined;
     const stop = new AbortController();
@@ -45,7 +47,7 @@ export function App({ api, queries, nonce }: AppProps) {
       <QueryClientProvider client={queries}>
         <ApiContext value={api}>
           <Notifications position="bottom-right" limit={4} />
-          {token === null ? <LoginPage /> : <Shell />}
+          {token === null ? <LoginPage login={login} /> : <Shell />}
           <ConfirmDialog />
         </ApiContext>
       </QueryClientProvider>

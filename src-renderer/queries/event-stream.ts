@@ -9,6 +9,7 @@ import { createInvalidator, routesOf, withProgress } from './invalidate.ts';
 
 const firstRetryMs = 500;
 const longestRetryMs = 5_000;
+const batchMs = 200;
 
 /**
  * Follows the server's events until the signal: live figures and progress go into what is shown, anything else
@@ -17,7 +18,11 @@ const longestRetryMs = 5_000;
  */
 export async function followEvents(api: ApiClient, client: QueryClient, signal: AbortSignal): Promise<void> {
   const invalidator = createInvalidator(client);
-  signal.addEventListener('abort', () => invalidator.stop());
+  const shown = batched(addEvents);
+  signal.addEventListener('abort', () => {
+    invalidator.stop();
+    shown.stop();
+  });
   const listeners = new Set<() => void>();
   const wake = (): void => listeners.forEach((listener) => listener());
   addEventListener('online', wake, { signal });
@@ -45,7 +50,7 @@ export async function followEvents(api: ApiClient, client: QueryClient, signal: 
           addLive(event.live, isFirstLive);
           isFirstLive = false;
         }
-        addEvents([event]);
+        if (event.id !== null) shown.add(event);
         showProgress(client, event);
         invalidator.add(routesOf(event));
       }
@@ -61,6 +66,27 @@ export async function followEvents(api: ApiClient, client: QueryClient, signal: 
     await pause(retryMs, listeners, signal);
     retryMs = Math.min(longestRetryMs, retryMs * 2);
   }
+}
+
+/** Hands on what came in a while together: a burst of events draws the page a few times, not a hundred. */
+function batched(use: (events: readonly ApiEvent[]) => void) {
+  let waiting: ApiEvent[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = (): void => {
+    timer = undefined;
+    const events = waiting;
+    waiting = [];
+    use(events);
+  };
+  return {
+    add(event: ApiEvent) {
+      waiting.push(event);
+      timer ??= setTimeout(flush, batchMs);
+    },
+    stop() {
+      clearTimeout(timer);
+    },
+  };
 }
 
 function showProgress(client: QueryClient, event: ApiEvent): void {

@@ -1,4 +1,4 @@
-import { Alert, Select, Table, Tabs, Text } from '@mantine/core';
+import { Alert, Select, Tabs, Text } from '@mantine/core';
 import { IconKey } from '@tabler/icons-react';
 import { useState } from 'react';
 import { hrefTo } from '../../app/router.ts';
@@ -138,7 +138,7 @@ function Loaded({ models, requireKey, lanAddresses }: LoadedProps) {
         }
       >
         <Tabs defaultValue="curl" keepMounted={false}>
-          <Tabs.List>
+          <Tabs.List className="tabs-line">
             {snippets.map(({ id, title }) => (
               <Tabs.Tab key={id} value={id}>
                 {title}
@@ -156,26 +156,14 @@ function Loaded({ models, requireKey, lanAddresses }: LoadedProps) {
         </Tabs>
       </Section>
       <Section title="What it answers" flush>
-        <div className="table-scroller" tabIndex={0} role="group" aria-label="Paths of the API">
-          <Table className="paths" verticalSpacing={7} horizontalSpacing="md">
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Path</Table.Th>
-                <Table.Th>What for</Table.Th>
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {paths.map(([path, what]) => (
-                <Table.Tr key={path}>
-                  <Table.Td>
-                    <code>{path}</code>
-                  </Table.Td>
-                  <Table.Td>{what}</Table.Td>
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
-        </div>
+        <ul className="paths">
+          {paths.map(([path, what]) => (
+            <li key={path}>
+              <code>{path}</code>
+              <span>{what}</span>
+            </li>
+          ))}
+        </ul>
       </Section>
     </div>
   );

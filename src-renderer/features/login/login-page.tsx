@@ -1,37 +1,14 @@
 import { Alert, Button, Paper, Text, TextInput, Title } from '@mantine/core';
-import { useCallback, useEffect, useState, type FormEvent } from 'react';
-import { CoveyError } from '#shared/errors.ts';
-import { useApi } from '../../app/api-context.ts';
-import { beginSession, takeLoginCode, tellAtLogin, useSession } from '../../stores/session.ts';
+import { useEffect, type FormEvent } from 'react';
+import type { Login } from '../../app/login-code.ts';
+import { useSession } from '../../stores/session.ts';
 
 /** Where a one-time link ends: its code is exchanged, once, for a login. It can be typed as well. */
-export function LoginPage() {
-  const api = useApi();
+export function LoginPage({ login: { busy, logIn } }: { readonly login: Login }) {
   const notice = useSession((session) => session.notice);
-  const [busy, setBusy] = useState(false);
-  const logIn = useCallback(
-    async (code: string): Promise<void> => {
-      setBusy(true);
-      try {
-        beginSession((await api.call('redeem', { body: { code } })).token);
-      } catch (error) {
-        tellAtLogin(CoveyError.from(error).message);
-      } finally {
-        setBusy(false);
-      }
-    },
-    [api],
-  );
   useEffect(() => {
     document.title = 'Log in · Covey';
-    const take = (): void => {
-      const code = takeLoginCode();
-      if (code !== null) void logIn(code);
-    };
-    take();
-    addEventListener('hashchange', take);
-    return () => removeEventListener('hashchange', take);
-  }, [logIn]);
+  }, []);
 
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();

@@ -93,13 +93,13 @@ function Loaded(props: {
                 <RunningModels deployments={deployments} />
               )}
             </Section>
-            <Section title="Machines" flush>
-              {nodes.length === 0 ? <NoMachines /> : <MachineList nodes={nodes} />}
-            </Section>
+            <RecentEvents />
           </div>
           <div>
             <SpeedChart hasModels={deployments.length > 0} />
-            <RecentEvents />
+            <Section title="Machines" flush>
+              {nodes.length === 0 ? <NoMachines /> : <MachineList nodes={nodes} />}
+            </Section>
           </div>
         </div>
       </div>

@@ -123,7 +123,7 @@ it('adds up the memory of the machines that are there, by the newest figure', ()
   const away = node('c', { telemetry: telemetry(4 * GiB), connected: false });
   const live = new Map([
     [
-      b.id as string,
+      b.id,
       {
         id: b.id,
         status: 'ready' as const,

@@ -95,7 +95,7 @@ function CreateKey({ onMade }: { readonly onMade: (made: { name: string; key: st
         w={150}
         data={scopes}
         value={scope}
-        onChange={(value) => setScope((value ?? 'inference'))}
+        onChange={(value) => setScope(value ?? 'inference')}
         allowDeselect={false}
       />
       <Button type="submit" size="sm" loading={create.isPending} disabled={name.trim() === ''}>
