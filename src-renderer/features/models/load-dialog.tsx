@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'react';
 import { Alert, Anchor, Button, Group, Loader, Modal, Stack, Text, Title } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
+import type { Preview } from '#shared/api/dashboard.ts';
 import type { NodeView } from '#shared/api/schema.ts';
 import type { CoveyError } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
@@ -61,9 +62,13 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
 
   const byId = useMemo(() => new Map(nodes.map((node) => [node.id, node])), [nodes]);
   const holders = new Set(entry.copies.map((copy) => copy.nodeId));
+  // A refusal may name no machine: what was planned before it stays on the screen.
+  const [planned, setPlanned] = useState<Preview | null>(null);
+  if (preview !== null && preview.stages.length > 0 && preview !== planned) setPlanned(preview);
+  const plan = preview !== null && preview.stages.length > 0 ? preview : planned;
   const memory = preview === null ? new Map<NodeId, MachineMemory>() : memoryByNode(preview);
-  const machines = machinesOf(form, preview);
-  const strip = stripOf(form, preview);
+  const machines = machinesOf(form, plan);
+  const strip = stripOf(form, plan);
   const total = preview?.layersTotal ?? layersTotal(entry.info);
   const name = (id: NodeId): string => plainText(byId.get(id)?.name ?? id.slice(0, 12));
   const stripMachines = strip.machines.map((id, index): StripMachine => {
@@ -89,7 +94,7 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
         holders={holders}
         memory={memory}
         isBusy={preview === null && isChecking}
-        onToggle={(id) => setForm(toggleMachine(form, preview, id))}
+        onToggle={(id) => setForm(toggleMachine(form, plan, id))}
       />
 
       <section aria-labelledby="load-layers">
@@ -126,7 +131,7 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
           .filter((copy) => byId.get(copy.nodeId)?.eligible === true)
           .map((copy) => ({ id: copy.nodeId, name: plainText(copy.nodeName) }))}
         onChange={setForm}
-        onLeader={(leader) => setForm(chooseLeader(form, preview, leader))}
+        onLeader={(leader) => setForm(chooseLeader(form, plan, leader))}
       />
 
       <div aria-live="polite">

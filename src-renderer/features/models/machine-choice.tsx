@@ -59,7 +59,7 @@ export function MachineChoice({
                   <Skeleton height={10} />
                 ) : (
                   <Text size="xs" c="dimmed">
-                    {isIn ? 'Not checked yet.' : 'Not used.'}
+                    {isIn ? 'Not checked.' : 'Not used.'}
                   </Text>
                 )}
               </div>

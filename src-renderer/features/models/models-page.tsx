@@ -1,5 +1,5 @@
 import { useMemo, useState } from 'react';
-import { ActionIcon, Button, Menu } from '@mantine/core';
+import { ActionIcon, Button, Menu, Stack } from '@mantine/core';
 import {
   IconBox,
   IconDotsVertical,
@@ -54,9 +54,11 @@ export function ModelsPage() {
         </>
       }
     >
-      <Served />
-      <Transfers />
-      <Library onLoad={setLoading} />
+      <Stack gap="md">
+        <Served />
+        <Transfers />
+        <Library onLoad={setLoading} />
+      </Stack>
       {getting !== null && <GetModel kind={getting} onClose={() => setGetting(null)} />}
       {loading !== null && <LoadDialog entry={loading} onClose={() => setLoading(null)} />}
     </Page>
@@ -139,7 +141,7 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
     },
     {
       id: 'actions',
-      title: '',
+      title: 'Actions',
       width: '136px',
       align: 'right',
       cell: (entry) => (

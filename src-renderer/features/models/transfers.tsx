@@ -58,14 +58,15 @@ export function Transfers() {
 /** A model that has just arrived is to be in the list below. */
 function useListsFollow(transfers: ReadonlyMap<string, TransferView>): void {
   const client = useQueryClient();
-  const running = useRef<ReadonlySet<string>>(new Set());
+  const before = useRef(transfers);
   useEffect(() => {
+    const known = before.current;
+    before.current = transfers;
     const now = [...transfers.values()];
-    const ended = now.some(({ id, status }) => status === 'done' && running.current.has(id));
-    const runningNow = now.filter(({ status }) => status === 'running').map(({ id }) => id);
-    running.current = new Set(runningNow);
-    watchTransfers(runningNow);
-    if (ended) void client.invalidateQueries({ queryKey: ['models'] });
+    // A small file may be there before anybody saw it come.
+    const arrived = now.some(({ id, status }) => status === 'done' && known.get(id)?.status !== 'done');
+    watchTransfers(now.filter(({ status }) => status === 'running').map(({ id }) => id));
+    if (arrived) void client.invalidateQueries({ queryKey: ['models'] });
   }, [transfers, client]);
 }
 

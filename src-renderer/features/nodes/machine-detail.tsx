@@ -1,5 +1,5 @@
 import { useMemo } from 'react';
-import { Anchor, Badge, Button, Group } from '@mantine/core';
+import { Anchor, Badge, Button, Group, Stack } from '@mantine/core';
 import { IconArrowLeft, IconDeviceDesktopOff } from '@tabler/icons-react';
 import type { NodeView } from '#shared/api/schema.ts';
 import { hrefTo, navigate } from '../../app/router.ts';
@@ -55,10 +55,12 @@ export function MachineDetail({
         }
         actions={<MachineActions node={node} onRemoved={() => navigate(hrefTo('machines'))} />}
       >
-        <WhyNot node={node} />
-        <Charts node={node} />
-        <Work node={node} />
-        <Hardware node={node} />
+        <Stack gap="md">
+          <WhyNot node={node} />
+          <Charts node={node} />
+          <Work node={node} />
+          <Hardware node={node} />
+        </Stack>
       </Page>
     </>
   );

@@ -100,7 +100,7 @@ const columns: readonly Column<NodeView>[] = [
   },
   {
     id: 'actions',
-    title: '',
+    title: 'Actions',
     width: '130px',
     align: 'right',
     cell: (node) => (

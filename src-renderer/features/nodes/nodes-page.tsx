@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { Button, SegmentedControl } from '@mantine/core';
+import { Button, SegmentedControl, Stack } from '@mantine/core';
 import { IconDevicesPlus } from '@tabler/icons-react';
 import { create } from 'zustand';
 import { usePlace } from '../../app/router.ts';
@@ -67,29 +67,31 @@ export function NodesPage() {
         </>
       }
     >
-      <Pending />
-      {error !== null && data === undefined ? (
-        <ErrorState title="The machines are not known" error={error} onRetry={() => void refetch()} />
-      ) : data === undefined ? (
-        <LoadingState what="the machines" />
-      ) : nodes.length === 0 ? (
-        <EmptyState icon={IconDevicesPlus} title="No machine has joined yet" action={add}>
-          This controller decides and serves; the computing is done by machines that join it. This computer
-          can be one of them too.
-        </EmptyState>
-      ) : view === 'cards' ? (
-        <div className={classes['cards']}>
-          {nodes.map((node) => (
-            <MachineCard key={node.id} node={node} isController={node.id === controllerId} />
-          ))}
-        </div>
-      ) : (
-        <Section title="All machines" flush>
-          <MachineTable nodes={nodes} />
-        </Section>
-      )}
-      <LinkMatrix nodes={nodes} />
-      <Blocked />
+      <Stack gap="md">
+        <Pending />
+        {error !== null && data === undefined ? (
+          <ErrorState title="The machines are not known" error={error} onRetry={() => void refetch()} />
+        ) : data === undefined ? (
+          <LoadingState what="the machines" />
+        ) : nodes.length === 0 ? (
+          <EmptyState icon={IconDevicesPlus} title="No machine has joined yet" action={add}>
+            This controller decides and serves; the computing is done by machines that join it. This computer
+            can be one of them too.
+          </EmptyState>
+        ) : view === 'cards' ? (
+          <div className={classes['cards']}>
+            {nodes.map((node) => (
+              <MachineCard key={node.id} node={node} isController={node.id === controllerId} />
+            ))}
+          </div>
+        ) : (
+          <Section title="All machines" flush>
+            <MachineTable nodes={nodes} />
+          </Section>
+        )}
+        <LinkMatrix nodes={nodes} />
+        <Blocked />
+      </Stack>
       {adding && <AddMachine onClose={() => setAdding(false)} />}
     </Page>
   );
