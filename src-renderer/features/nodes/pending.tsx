@@ -16,9 +16,8 @@ const changes = ['pending', 'nodes', 'status'] as const;
 
 /** Machines that ask to join. The digits are typed, never shown here: nobody approves without comparing. */
 export function Pending() {
-  const { data } = usePending();
   const now = useNow();
-  const pending = (data?.pending ?? []).filter(({ expiresAt }) => expiresAt > now);
+  const pending = usePending().data?.pending ?? [];
   if (pending.length === 0) return null;
   return (
     <Section

@@ -1,12 +1,14 @@
 import { NumberInput, SegmentedControl, Stack, Text, Textarea } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import { setChat, useChat, type Mode } from './chat-store.ts';
 import classes from './playground.module.css';
 
-/** How the model is asked. Open beside the conversation, or folded above it where there is no room. */
+/** How the model is asked. Open beside the conversation, or folded below it where there is no room. */
 export function Parameters({ mode, canChat }: { readonly mode: Mode; readonly canChat: boolean }) {
   const { temperature, maxTokens, systemPrompt } = useChat();
+  const hasRoom = useMediaQuery('(min-width: 62em)', true, { getInitialValueInEffect: false });
   return (
-    <details className={classes['parameters']} open>
+    <details className={classes['parameters']} open={hasRoom}>
       <summary>How it is asked</summary>
       <Stack gap="md" mt="sm">
         <div>

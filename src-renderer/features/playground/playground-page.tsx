@@ -1,7 +1,10 @@
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useMemo, useRef, type ReactNode } from 'react';
 import { Alert, Button, Select, Text, VisuallyHidden } from '@mantine/core';
+import { IconMessages } from '@tabler/icons-react';
 import type { DeploymentView } from '#shared/domain/deployment.ts';
+import { hrefTo } from '../../app/router.ts';
 import { Page } from '../../components/page.tsx';
+import { EmptyState } from '../../components/states.tsx';
 import { plainText } from '../../format/plain-text.ts';
 import { useDeployments } from '../../queries/queries.ts';
 import { setChat, clearChat, useChat, type Mode } from './chat-store.ts';
@@ -69,17 +72,15 @@ export function PlaygroundPage() {
     >
       <div className={classes['columns']}>
         <section className={classes['talk']} aria-label="Conversation">
-          <Turns />
+          <Turns empty={<Nothing isAsking={query.isPending} count={ready.length} wanted={chat.model} />} />
           {deployment === undefined ? (
-            <Alert
-              color="gray"
-              variant="light"
-              title={noModelTitle(query.isPending, chat.model, ready.length)}
-            >
-              {ready.length === 0
-                ? 'Load one under Models; it can be talked to as soon as it is ready.'
-                : 'Choose another one above.'}
-            </Alert>
+            chat.turns.length > 0 && (
+              <Alert color="gray" title={noModelTitle(query.isPending, chat.model, ready.length)}>
+                {ready.length === 0
+                  ? 'Load one under Models to go on.'
+                  : 'Choose another one above to go on.'}
+              </Alert>
+            )
           ) : (
             <Composer model={deployment.model} mode={mode} machines={machines} />
           )}
@@ -96,8 +97,39 @@ function noModelTitle(isPending: boolean, wanted: string | null, count: number):
   return 'No model is ready';
 }
 
+/** Before anything was said: what to do first. */
+function Nothing(props: {
+  readonly isAsking: boolean;
+  readonly count: number;
+  readonly wanted: string | null;
+}) {
+  const { isAsking, count, wanted } = props;
+  if (count > 0) {
+    return (
+      <Text c="dimmed" m="auto" ta="center">
+        {wanted === null ? 'Nothing said yet. ' : ''}What you write here stays in this tab.
+      </Text>
+    );
+  }
+  return (
+    <div className={classes['nothing']}>
+      <EmptyState
+        icon={IconMessages}
+        title={noModelTitle(isAsking, wanted, count)}
+        action={
+          <Button component="a" href={hrefTo('models')} variant="default">
+            Go to Models
+          </Button>
+        }
+      >
+        Load one under Models; it can be talked to as soon as it is ready.
+      </EmptyState>
+    </div>
+  );
+}
+
 /** What was said. It follows what is being written unless the reader has scrolled up. */
-function Turns() {
+function Turns({ empty }: { readonly empty: ReactNode }) {
   const turns = useChat((state) => state.turns);
   const list = useRef<HTMLDivElement>(null);
   const follows = useRef(true);
@@ -119,13 +151,7 @@ function Turns() {
           follows.current = scrollTop + clientHeight > scrollHeight - 40;
         }}
       >
-        {turns.length === 0 ? (
-          <Text c="dimmed" m="auto" ta="center">
-            Nothing said yet. What you write here stays in this tab.
-          </Text>
-        ) : (
-          turns.map((turn) => <TurnView key={turn.id} turn={turn} />)
-        )}
+        {turns.length === 0 ? empty : turns.map((turn) => <TurnView key={turn.id} turn={turn} />)}
       </div>
       <VisuallyHidden role="status">
         {last === undefined || last.role === 'user'
