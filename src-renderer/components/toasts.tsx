@@ -14,6 +14,7 @@ export function toastSuccess(message: string): void {
     icon: <IconCheck size={16} aria-hidden />,
     autoClose: briefMs,
     withBorder: true,
+    closeButtonProps: { 'aria-label': 'Close' },
   });
 }
 
@@ -37,6 +38,7 @@ export function toastError(title: string, error: CoveyError): void {
     icon: <IconAlertTriangle size={16} aria-hidden />,
     autoClose: false,
     withBorder: true,
+    closeButtonProps: { 'aria-label': 'Close' },
     role: 'alert',
   });
 }
@@ -64,5 +66,6 @@ export function toastUndo(message: string, undo: () => void): void {
     color: 'covey',
     autoClose: undoMs,
     withBorder: true,
+    closeButtonProps: { 'aria-label': 'Close' },
   });
 }

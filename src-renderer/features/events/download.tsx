@@ -30,7 +30,7 @@ export function DownloadEvents({ filter }: { readonly filter: EventFilter }) {
   return count === null ? (
     <Button
       variant="default"
-      size="compact-md"
+      size="compact-sm"
       leftSection={<IconDownload size={16} aria-hidden />}
       onClick={() => void start()}
     >
@@ -39,7 +39,7 @@ export function DownloadEvents({ filter }: { readonly filter: EventFilter }) {
   ) : (
     <Button
       variant="default"
-      size="compact-md"
+      size="compact-sm"
       leftSection={<IconX size={16} aria-hidden />}
       aria-label="Cancel the download"
       onClick={() => abort.current?.abort()}

@@ -74,7 +74,7 @@ export function LogPanel({
           />
           <Button
             variant="default"
-            size="compact-md"
+            size="compact-sm"
             disabled={lines.length === 0}
             leftSection={<IconDownload size={16} aria-hidden />}
             onClick={() => saveAs('covey.log', lines.map(textOf), 'text/plain')}

@@ -6,10 +6,10 @@ import { confirm } from '../../components/confirm.tsx';
 import { DeploymentStatusMark } from '../../components/status.tsx';
 import { Ago, Name } from '../../components/text.tsx';
 import {
-  formatAgo,
   formatBytes,
   formatBytesOf,
   formatCount,
+  formatDuration,
   formatMs,
   formatPercent,
   formatTokensPerS,
@@ -122,7 +122,7 @@ function Actions({ deployment }: { readonly deployment: DeploymentView }) {
     <Group gap="xs">
       {(status === 'failed' || status === 'waiting') && (
         <Button
-          size="compact-md"
+          size="compact-sm"
           variant="default"
           leftSection={<IconRefresh size={16} aria-hidden />}
           loading={retry.isPending}
@@ -134,7 +134,7 @@ function Actions({ deployment }: { readonly deployment: DeploymentView }) {
         </Button>
       )}
       <Button
-        size="compact-md"
+        size="compact-sm"
         variant="default"
         leftSection={<IconPlayerEject size={16} aria-hidden />}
         loading={unload.isPending}
@@ -151,7 +151,7 @@ function Actions({ deployment }: { readonly deployment: DeploymentView }) {
 function NextAttempt({ at }: { readonly at: number | null }) {
   const now = useNow();
   if (at === null || at <= now) return null;
-  return <> Next try {formatAgo(at, now)}.</>;
+  return <> Next try in {formatDuration(at - now)}.</>;
 }
 
 function Speed({ id, deployment }: { readonly id: string; readonly deployment: DeploymentView }) {

@@ -8,7 +8,7 @@ export function MemoryBar({ memory, label }: { readonly memory: MachineMemory; r
   const { fits } = fill(memory);
   const scale = Math.max(neededBytes, availableBytes, 1);
   const sentence = fits
-    ? `${formatBytes(neededBytes)} of ${formatBytes(availableBytes)} that are free`
+    ? `${formatBytes(neededBytes)} of ${formatBytes(availableBytes)} free`
     : `${formatBytes(neededBytes)} needed, ${formatBytes(availableBytes)} free`;
   return (
     <div>

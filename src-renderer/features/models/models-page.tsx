@@ -119,7 +119,7 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
     {
       id: 'layers',
       title: 'Layers',
-      width: '76px',
+      width: '92px',
       align: 'right',
       sortBy: ({ info }) => info?.layerCount ?? null,
       cell: ({ info }) => (info === null ? '' : formatCount(info.layerCount)),
@@ -127,7 +127,7 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
     {
       id: 'context',
       title: 'Context',
-      width: '92px',
+      width: '104px',
       align: 'right',
       sortBy: ({ info }) => info?.contextLength ?? null,
       cell: ({ info }) => (info === null || info.contextLength === 0 ? '' : formatCount(info.contextLength)),

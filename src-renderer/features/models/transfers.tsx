@@ -130,10 +130,9 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
       {transfer.error !== null && status === 'failed' && (
         <Text size="sm" className={classes['error'] ?? ''}>
           {plainText(transfer.error.message)}
-          {kind === 'pull' && ' What has arrived is kept: download it again to go on from there.'}
         </Text>
       )}
-      {status === 'cancelled' && kind === 'pull' && (
+      {(status === 'cancelled' || status === 'failed') && kind === 'pull' && doneBytes > 0 && (
         <Text size="xs">What has arrived is kept: download it again to go on from there.</Text>
       )}
     </li>

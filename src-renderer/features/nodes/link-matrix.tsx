@@ -37,7 +37,7 @@ export function LinkMatrix({ nodes }: { readonly nodes: readonly NodeView[] }) {
       actions={
         <Button
           variant="default"
-          size="compact-md"
+          size="compact-sm"
           leftSection={<IconActivity size={16} aria-hidden />}
           loading={measure.isPending}
           disabled={isStale}

@@ -148,7 +148,7 @@ export function Blocked() {
             </div>
             <Button
               variant="default"
-              size="compact-md"
+              size="compact-sm"
               aria-label={`Unblock ${plainText(name)}`}
               onClick={() => unblock.mutate({ params: { id: nodeId.slice(0, 12) } })}
             >
