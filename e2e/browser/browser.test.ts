@@ -116,6 +116,7 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize({ width: 400, height: 700 });
+        await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
         const { wide, back } = await page.evaluate(() => ({
           wide: document.documentElement.scrollWidth,
           back: getComputedStyle(document.body).backgroundColor,

@@ -92,17 +92,21 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
 
   describe('API', () => {
     it('gives a snippet that works when it is pasted', async () => {
-      await loadReady(controller, await heavyModel(), { split: { anna: 70, ben: 30 }, name: "it's a model" });
+      await loadReady(controller, await heavyModel(), {
+        split: { anna: 70, ben: 30 },
+        name: "it's a model",
+        contextPerRequest: 256,
+      });
       await dashboard.go('#/api', 'API');
       await page.getByRole('textbox', { name: 'the base URL' }).getByText(`${controller.api}/v1`).waitFor();
-      const snippet = page.getByLabel('snippet for curl');
+      const snippet = page.getByLabel('snippet for curl', { exact: true });
       await snippet.getByText("it'\\''s a model").waitFor();
       const command = (await snippet.textContent()) ?? '';
       const { stdout } = await run('sh', ['-c', `${command} --silent --max-time 60`], { timeout: 70_000 });
       expect(JSON.parse(stdout)).toMatchObject({ choices: [{ message: { role: 'assistant' } }] });
       for (const name of ['Python', 'Node.js', 'Open WebUI', 'Continue', 'aider']) {
         await page.getByRole('tab', { name }).click();
-        await page.getByLabel(`snippet for ${name}`).getByText(controller.api).waitFor();
+        await page.getByLabel(`snippet for ${name}`, { exact: true }).getByText(controller.api).waitFor();
       }
       await looksRight('api');
     });
@@ -121,12 +125,12 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
     });
 
     it('checks what is typed while it is typed, and saves what is right', async () => {
-      const threads = page.getByLabel('CPU threads');
+      const threads = page.getByRole('textbox', { name: 'CPU threads' });
       await threads.fill('0');
       await page.getByText('At least 1 threads.').waitFor();
       expect(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled()).toBe(true);
       await threads.fill('2');
-      await page.getByLabel('Memory', { exact: true }).fill('1.5');
+      await page.getByRole('textbox', { name: 'Memory', exact: true }).fill('1.5');
       await page.keyboard.press('Enter');
       await page.getByText('How much it lends was saved').waitFor();
       expect((await setting()).lend.limits).toMatchObject({ cpuThreads: 2, ramBytes: 1.5 * 2 ** 30 });
@@ -137,9 +141,9 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
         10_000,
       );
 
-      const file = page.getByLabel('Certificate of your own');
+      const file = page.getByRole('textbox', { name: 'Certificate of your own' });
       await file.fill('/certificate.pem');
-      await page.getByText(/set both or neither/).waitFor();
+      await page.getByText('CertificateFile and keyFile belong together').waitFor();
       await page.getByRole('button', { name: 'Discard' }).click();
       expect(await file.inputValue()).toBe('');
     });
@@ -149,7 +153,10 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
       const hours = page.getByRole('group', { name: 'Hours 1' });
       await hours.getByText('Saturday').click({ force: true });
       await hours.getByLabel('From').fill('22:15');
-      await page.getByRole('button', { name: 'Save', exact: true }).click();
+      await page
+        .getByRole('region', { name: 'Lend this machine' })
+        .getByRole('button', { name: 'Save' })
+        .click();
       await waitFor('the hours to be saved', async () => (await setting()).lend.schedule !== null, 10_000);
       expect((await setting()).lend.schedule).toEqual([
         { days: [0, 1, 2, 3, 4, 5], from: '22:15', to: '08:00' },
@@ -160,7 +167,7 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
       const open = page.getByLabel('Open it to the network');
       await open.click({ force: true });
       await page.getByText('“Open it to the network” was not saved').waitFor();
-      await page.getByLabel('Name', { exact: true }).fill('phone');
+      await page.getByRole('textbox', { name: 'Name', exact: true }).fill('phone');
       await page.getByRole('button', { name: 'Create key' }).click();
       const dialog = page.getByRole('dialog', { name: /The key/ });
       const key = (await dialog.getByRole('textbox', { name: 'the key' }).textContent()) ?? '';
@@ -186,7 +193,10 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
       const shown = (await section.getByRole('textbox').textContent()) ?? '';
       expect((await controller.client.call('clusterSecret')).secret).toBe(shown);
       await section.getByRole('button', { name: 'Drop it' }).click();
-      await page.getByRole('dialog').getByRole('button', { name: 'Drop' }).click();
+      await page
+        .getByRole('dialog', { name: 'Drop the cluster secret?' })
+        .getByRole('button', { name: 'Drop' })
+        .click();
       await section.getByText('There is none').waitFor();
     });
   });

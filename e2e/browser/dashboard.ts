@@ -23,7 +23,10 @@ export async function openDashboard(
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('console', (message) => {
-    if (message.type() !== 'debug' && message.type() !== 'info') problems.push(message.text());
+    const isQuiet = message.type() === 'debug' || message.type() === 'info';
+    // A refusal of the server is an answer like any other: the page shows it.
+    const isRefusal = message.text().startsWith('Failed to load resource: the server responded');
+    if (!isQuiet && !isRefusal) problems.push(message.text());
   });
   page.on('pageerror', (error) => problems.push(error.message));
   await page.goto(`${controller.api}/#code=${code}`);

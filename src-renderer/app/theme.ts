@@ -38,6 +38,10 @@ export const theme = createTheme({
   headings: { fontWeight: '650', sizes: { h1: { fontSize: '1.5rem' }, h2: { fontSize: '1.1rem' } } },
   components: {
     Tooltip: { defaultProps: { withArrow: true, openDelay: 300 } },
+    Notification: {
+      defaultProps: { closeButtonProps: { 'aria-label': 'Close this message' } },
+      styles: { description: { color: 'var(--mantine-color-text)' } },
+    },
     Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45 } } },
   },
 });

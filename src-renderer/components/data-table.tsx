@@ -6,6 +6,8 @@ import { useMemo, useRef, useState, type ReactNode } from 'react';
 export interface Column<Row> {
   readonly id: string;
   readonly title: string;
+  /** Heard and not seen: what the cells hold says it. */
+  readonly titleHidden?: boolean;
   readonly cell: (row: Row) => ReactNode;
   /** By what it is sorted; without it, it is not. null goes last in both directions. */
   readonly sortBy?: (row: Row) => string | number | null;
@@ -120,7 +122,7 @@ function HeadCell<Row>(props: {
       aria-sort={isSorted ? (sort.descending ? 'descending' : 'ascending') : undefined}
     >
       {column.sortBy === undefined ? (
-        column.title
+        <span className={column.titleHidden === true ? 'visually-hidden' : undefined}>{column.title}</span>
       ) : (
         <UnstyledButton
           className="table-sort"

@@ -151,7 +151,8 @@ function KeyTable({ keys }: { readonly keys: readonly KeyView[] }) {
     },
     {
       id: 'revoke',
-      title: '',
+      title: 'Revoke',
+      titleHidden: true,
       width: '92px',
       align: 'right',
       cell: (key) => (
