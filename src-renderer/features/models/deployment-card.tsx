@@ -162,7 +162,7 @@ function Speed({ id, deployment }: { readonly id: string; readonly deployment: D
   return (
     <div className={classes['speed']}>
       <span className={classes['figure']}>{formatTokensPerS(live?.tokensPerS ?? 0)}</span>
-      <Sparkline values={samples.slice(-60).map((sample) => sample.tokensPerS)} />
+      {samples.length > 1 && <Sparkline values={samples.slice(-60).map((sample) => sample.tokensPerS)} />}
       <span>
         {busy === null ? plural(total, 'slot') : `${busy} of ${plural(total, 'slot')} busy`}
         {(live?.requestsRunning ?? 0) > total && `, ${(live?.requestsRunning ?? 0) - total} waiting`}

@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'react';
 import { ActionIcon, Button, Menu, Stack } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import {
   IconBox,
   IconDotsVertical,
@@ -14,7 +15,7 @@ import { DataTable, type Column } from '../../components/data-table.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { EmptyState, ErrorState, LoadingRows } from '../../components/states.tsx';
 import { Name } from '../../components/text.tsx';
-import { formatBytes, formatCount } from '../../format/format.ts';
+import { formatBytes, formatCount, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useAction, useDeployments, useModels } from '../../queries/queries.ts';
 import { useIsStale } from '../../stores/connection.ts';
@@ -91,7 +92,7 @@ function Served() {
 function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void }) {
   const { data, error, refetch } = useModels();
   const entries = useMemo(() => byName(data?.models ?? []), [data]);
-  const isStale = useIsStale();
+  const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false });
   const columns: readonly Column<LibraryEntry>[] = [
     {
       id: 'name',
@@ -144,20 +145,7 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
       title: 'Actions',
       width: '136px',
       align: 'right',
-      cell: (entry) => (
-        <span className={classes['actions']}>
-          <Button
-            size="compact-sm"
-            variant="light"
-            disabled={isStale}
-            aria-label={`Load ${plainText(entry.name)}`}
-            onClick={() => onLoad(entry)}
-          >
-            Load …
-          </Button>
-          <More entry={entry} />
-        </span>
-      ),
+      cell: (entry) => <RowActions entry={entry} onLoad={onLoad} />,
     },
   ];
   return (
@@ -166,6 +154,22 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
         <ErrorState title="The library is not known" error={error} onRetry={() => void refetch()} />
       ) : data === undefined ? (
         <LoadingRows />
+      ) : entries.length === 0 ? (
+        <EmptyState icon={IconStack2} title="No machine has a model yet">
+          Download one from the hub, or import a .gguf file that a machine has already.
+        </EmptyState>
+      ) : isNarrow ? (
+        <ul className={classes['list']} aria-label="Library">
+          {entries.map((entry) => (
+            <li key={entry.name} className={classes['item']}>
+              <div className={classes['itemText']}>
+                <Name>{entry.name}</Name>
+                <span className={classes['soft']}>{describe(entry)}</span>
+              </div>
+              <RowActions entry={entry} onLoad={onLoad} />
+            </li>
+          ))}
+        </ul>
       ) : (
         <DataTable
           label="Library"
@@ -175,14 +179,36 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
           rowHeight={48}
           minWidth={780}
           initialSort={{ id: 'name', descending: false }}
-          empty={
-            <EmptyState icon={IconStack2} title="No machine has a model yet">
-              Download one from the hub, or import a .gguf file that a machine has already.
-            </EmptyState>
-          }
         />
       )}
     </Section>
+  );
+}
+
+/** `llama Q4_0 · 99 MiB · 12 layers · on anna, ben` */
+function describe({ info, fileBytes, copies }: LibraryEntry): string {
+  const where = copies.map((copy) => plainText(copy.nodeName)).join(', ');
+  const kind = info === null ? [] : [`${plainText(info.architecture)} ${plainText(info.fileType)}`];
+  const layers = info === null ? [] : [plural(info.layerCount, 'layer')];
+  return [...kind, formatBytes(fileBytes), ...layers, `on ${where}`].join(' · ');
+}
+
+function RowActions(props: { readonly entry: LibraryEntry; readonly onLoad: (entry: LibraryEntry) => void }) {
+  const { entry, onLoad } = props;
+  const isStale = useIsStale();
+  return (
+    <span className={classes['actions']}>
+      <Button
+        size="compact-sm"
+        variant="light"
+        disabled={isStale}
+        aria-label={`Load ${plainText(entry.name)}`}
+        onClick={() => onLoad(entry)}
+      >
+        Load …
+      </Button>
+      <More entry={entry} />
+    </span>
   );
 }
 
