@@ -34,6 +34,9 @@ async function bundle() {
   const { build } = await import('vite');
   const { default: react } = await import('@vitejs/plugin-react');
   let result;
+  // Tests set it to something else, and the bundler would take React's development build for that.
+  const { NODE_ENV: before } = process.env;
+  process.env.NODE_ENV = 'production';
   try {
     result = await build({
       configFile: false,
@@ -53,6 +56,9 @@ async function bundle() {
     });
   } catch (error) {
     throw new ScriptError('The build of the dashboard failed.', String(error));
+  } finally {
+    if (before === undefined) delete process.env.NODE_ENV;
+    else process.env.NODE_ENV = before;
   }
   return [result]
     .flat()
