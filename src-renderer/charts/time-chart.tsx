@@ -68,6 +68,7 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
             width="auto"
             domain={[0, props.max ?? ((highest: number) => (highest > 0 ? roundUp(highest) : 1))]}
             tickCount={3}
+            {...(props.max === undefined ? {} : { ticks: [0, props.max / 2, props.max] })}
             tickFormatter={format}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
             axisLine={false}

@@ -1,4 +1,4 @@
-import { useMemo } from 'react';
+import { Fragment, useMemo } from 'react';
 import { Anchor, Badge, Button, Group, Stack } from '@mantine/core';
 import { IconArrowLeft, IconDeviceDesktopOff } from '@tabler/icons-react';
 import type { NodeView } from '#shared/api/schema.ts';
@@ -299,17 +299,15 @@ function Hardware({ node }: { readonly node: NodeView }) {
     <Section title="About it">
       <dl className="facts">
         {facts.map(([title, value]) => (
-          <div key={title} className={classes['fact']}>
+          <Fragment key={title}>
             <dt>{title}</dt>
             <dd>{value === null ? 'not known' : plainText(value)}</dd>
-          </div>
+          </Fragment>
         ))}
-        <div className={classes['fact']}>
-          <dt>Joined</dt>
-          <dd>
-            <Ago at={node.joinedAt} />
-          </dd>
-        </div>
+        <dt>Joined</dt>
+        <dd>
+          <Ago at={node.joinedAt} />
+        </dd>
       </dl>
     </Section>
   );

@@ -1,4 +1,4 @@
-import { useState, type FormEvent } from 'react';
+import { useId, useState, type FormEvent } from 'react';
 import { Button, Group, Text, TextInput } from '@mantine/core';
 import type { PendingView } from '#shared/api/joining.ts';
 import { confirm } from '../../components/confirm.tsx';
@@ -44,6 +44,7 @@ function Request({ request, now }: { readonly request: PendingView; readonly now
   });
   const deny = useAction('deny', { failed: `Could not deny ${name}`, changes });
   const unblock = useAction('unblock', { failed: `Could not unblock ${name}`, changes });
+  const refusalId = useId();
   const digits = code.replace(/\D/g, '');
 
   const submit = (event: FormEvent): void => {
@@ -95,7 +96,8 @@ function Request({ request, now }: { readonly request: PendingView; readonly now
               w={170}
               value={code}
               onChange={(event) => setCode(event.currentTarget.value)}
-              error={approve.error === null ? null : plainText(approve.error.message)}
+              error={approve.error !== null}
+              aria-describedby={approve.error === null ? undefined : refusalId}
             />
             <Button type="submit" disabled={isStale || digits.length !== 6} loading={approve.isPending}>
               Approve
@@ -122,6 +124,11 @@ function Request({ request, now }: { readonly request: PendingView; readonly now
           Deny and block
         </Button>
       </Group>
+      {approve.error !== null && (
+        <Text size="sm" id={refusalId} role="alert" className={classes['refused'] ?? ''}>
+          {plainText(approve.error.message)}
+        </Text>
+      )}
     </li>
   );
 }
