@@ -35,8 +35,8 @@ async function bundle() {
   const { default: react } = await import('@vitejs/plugin-react');
   let result;
   // Tests set it to something else, and the bundler would take React's development build for that.
-  const { NODE_ENV: before } = process.env;
-  process.env.NODE_ENV = 'production';
+  const before = process.env['NODE_ENV'];
+  process.env['NODE_ENV'] = 'production';
   try {
     result = await build({
       configFile: false,
@@ -57,8 +57,8 @@ async function bundle() {
   } catch (error) {
     throw new ScriptError('The build of the dashboard failed.', String(error));
   } finally {
-    if (before === undefined) delete process.env.NODE_ENV;
-    else process.env.NODE_ENV = before;
+    if (before === undefined) delete process.env['NODE_ENV'];
+    else process.env['NODE_ENV'] = before;
   }
   return [result]
     .flat()
