@@ -163,7 +163,7 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
       ]);
     });
 
-    it('refuses to open the network without a key, makes one, shows it once, and opens it', async () => {
+    it('refuses to open the network without a key, makes one, shows it once, and takes it back', async () => {
       const open = page.getByLabel('Open it to the network');
       await open.click({ force: true });
       await page.getByText('“Open it to the network” was not saved').waitFor();

@@ -61,6 +61,7 @@ export async function takePictures(page: Page, name: string): Promise<Record<str
   for (const { width, height, scheme } of looks) {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     await page.setViewportSize({ width, height });
+    await page.evaluate(() => scrollTo(0, 0));
     await settled(page);
     const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     if (over > 0) tooWide[`${width} ${scheme}`] = over;
