@@ -69,7 +69,8 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
             domain={[0, props.max ?? ((highest: number) => (highest > 0 ? roundUp(highest) : 1))]}
             tickCount={3}
             {...(props.max === undefined ? {} : { ticks: [0, props.max / 2, props.max] })}
-            tickFormatter={format}
+            // Words of a label would be broken into lines where it is narrow.
+            tickFormatter={(value: number) => format(value).replaceAll(' ', '\u00a0')}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
             axisLine={false}
             tickLine={false}

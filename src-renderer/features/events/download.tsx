@@ -41,7 +41,7 @@ export function DownloadEvents({ filter }: { readonly filter: EventFilter }) {
       variant="default"
       size="compact-sm"
       leftSection={<IconX size={16} aria-hidden />}
-      aria-label="Cancel the download"
+      aria-label={`${formatCount(count)} read, cancel the download`}
       onClick={() => abort.current?.abort()}
     >
       {formatCount(count)} read

@@ -127,7 +127,7 @@ function Actions({ deployment }: { readonly deployment: DeploymentView }) {
           leftSection={<IconRefresh size={16} aria-hidden />}
           loading={retry.isPending}
           disabled={isStale}
-          aria-label={`Try ${name} again`}
+          aria-label={`Try again: ${name}`}
           onClick={() => retry.mutate({ params: { id } })}
         >
           Try again

@@ -145,7 +145,7 @@ function Charts({ node }: { readonly node: NodeView }) {
       />
       {devices.length > 0 && (
         <Chart
-          title="Memory of the cards"
+          title="Graphics memory"
           of={name}
           rows={vram}
           series={devices.map(({ id }) => line(id, id))}
@@ -155,7 +155,7 @@ function Charts({ node }: { readonly node: NodeView }) {
       )}
       {load.some((row) => devices.some(({ id }) => row[id] != null)) && (
         <Chart
-          title="Load of the cards"
+          title="Graphics load"
           of={name}
           rows={load}
           series={devices.map(({ id }) => line(id, id))}
@@ -282,7 +282,7 @@ function Hardware({ node }: { readonly node: NodeView }) {
     ],
     ['Memory', figures.ramTotalBytes === null ? null : formatBytes(figures.ramTotalBytes)],
     [
-      'Cards',
+      'Graphics cards',
       figures.devices.length === 0
         ? 'none that the engine can use'
         : figures.devices

@@ -69,7 +69,7 @@ const columns: readonly Column<NodeView>[] = [
   },
   {
     id: 'cards',
-    title: 'Cards',
+    title: 'Graphics',
     width: '100px',
     align: 'right',
     sortBy: (node) => cardBytes(node),

@@ -93,7 +93,7 @@ function Request({ request, now }: { readonly request: PendingView; readonly now
               autoComplete="off"
               placeholder="000 000"
               maxLength={8}
-              w={170}
+              w={200}
               value={code}
               onChange={(event) => setCode(event.currentTarget.value)}
               error={approve.error !== null}
@@ -118,7 +118,7 @@ function Request({ request, now }: { readonly request: PendingView; readonly now
         <Button
           variant="default"
           disabled={isStale}
-          aria-label={`Deny ${name} and block it`}
+          aria-label={`Deny and block ${name}`}
           onClick={() => void askAndBlock()}
         >
           Deny and block
