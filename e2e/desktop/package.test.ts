@@ -24,7 +24,7 @@ import { makeStandInDistribution } from './stand-in-distribution.ts';
 
 interface ReleaseParts {
   readonly checkPackage: (app: { program: string; resources: string }) => string[];
-  readonly readAsar: (file: string) => { files: Map<string, { unpacked: boolean; read: () => Buffer }> };
+  readonly readAsar: (file: string) => { files: Map<string, { read: () => Buffer }> };
 }
 
 const out = path.join(checkout, 'build', 'release', 'out');
@@ -93,8 +93,7 @@ describe.skipIf(process.platform !== 'linux')('packages', () => {
     for (const [name, file] of readAsar(path.join(app.resources, 'app.asar')).files) {
       const target = path.join(extracted, name);
       mkdirSync(path.dirname(target), { recursive: true });
-      if (file.unpacked) cpSync(path.join(app.resources, 'app.asar.unpacked', name), target);
-      else writeFileSync(target, file.read());
+      writeFileSync(target, file.read());
     }
     await startsAndStops([process.execPath, path.join(extracted, 'dist', 'covey.js')], directory);
   });

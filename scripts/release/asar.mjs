@@ -1,8 +1,9 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { join } from 'node:path';
 
 /**
  * Electron's archive: a Chromium pickle with the length of the header, the header as JSON (a tree of `files` with
- * `size`, `offset` as text, or `unpacked`), then the contents one after the other.
+ * `size`, `offset` as text, or `unpacked`: beside the archive), then the contents one after the other.
  * @param {string} file
  * @returns {{ files: Map<string, { size: number, unpacked: boolean, read: () => Buffer }> }}
  */
@@ -28,7 +29,9 @@ export function readAsar(file) {
           continue;
         }
         const unpacked = entry.unpacked === true;
-        const content = unpacked ? Buffer.alloc(0) : readAt(contentAt + Number(entry.offset), entry.size);
+        const content = unpacked
+          ? readFileSync(join(`${file}.unpacked`, path))
+          : readAt(contentAt + Number(entry.offset), entry.size);
         files.set(path, { size: entry.size, unpacked, read: () => content });
       }
     };

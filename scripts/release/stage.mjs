@@ -1,4 +1,13 @@
-import { chmodSync, cpSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  constants,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { inRoot } from '../lib/paths.mjs';
 import {
@@ -100,11 +109,7 @@ function fresh(name) {
   return directory;
 }
 
-/** Large files are linked where they can be. */
+/** On file systems that can, a copy that takes no room until one of the two changes. */
 function placeFile(from, to) {
-  try {
-    linkSync(from, to);
-  } catch {
-    cpSync(from, to);
-  }
+  copyFileSync(from, to, constants.COPYFILE_FICLONE);
 }

@@ -39,10 +39,17 @@ export async function layFoundation(options: {
   }
 }
 
-/** The checkout or the installed program: where `engine/` or `build/engine.json` stands. */
+/**
+ * The checkout or the installed program: where `engine/` or `build/engine.json` stands. Beside the archive of the
+ * desktop app, since programs cannot run from within it.
+ */
 const appRoot = entries['transport-host'].endsWith('.ts')
   ? join(import.meta.dirname, '..', '..')
-  : dirname(dirname(entries['transport-host']));
+  : outsideArchive(dirname(dirname(entries['transport-host'])));
+
+function outsideArchive(directory: string): string {
+  return directory.endsWith('.asar') ? dirname(directory) : directory;
+}
 
 async function findEngine(override: string | undefined): Promise<WorkerEngine> {
   const located = await locateEngineDirectory({ appRoot, ...(override === undefined ? {} : { override }) });
