@@ -187,7 +187,7 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('option', { name: 'küche' }).click();
       await list.getByText(/^ben is draining\./).waitFor({ state: 'detached' });
       await list
-        .getByText(/^küche takes work again\./)
+        .getByText(/^carl takes work again\./)
         .first()
         .waitFor();
       // What happens now and fits comes by itself; what does not fit stays away.

@@ -24,6 +24,9 @@ export interface TimeChartProps<Sample extends { readonly at: number }> {
 
 const colours = [1, 2, 3, 4, 5, 6].map((index) => `var(--covey-series-${index})`);
 
+/** Of a label's font, on average and a little more. */
+const characterPx = 6.6;
+
 /** How figures went over the last minutes, newest at the right. Says so when there is nothing to show yet. */
 export function TimeChart<Sample extends { readonly at: number }>(props: TimeChartProps<Sample>) {
   const { samples, series, format, height = 140, windowMs = 10 * 60_000 } = props;
@@ -47,6 +50,11 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
     const figure = value(last);
     return `${label}: ${figure === null ? 'unknown' : format(figure)}`;
   });
+  const highest = Math.max(0, ...samples.flatMap((sample) => series.map(({ value }) => value(sample) ?? 0)));
+  const top = props.max ?? (highest > 0 ? roundUp(highest) : 1);
+  const ticks = [0, top / 2, top];
+  // The library's own measure is taken before the layout is final where it is narrow, and cuts labels off.
+  const labelPx = Math.max(...ticks.map((tick) => format(tick).length)) * characterPx + 10;
   return (
     <figure className="chart" aria-label={`${props.label}. Now: ${now.join(', ')}.`} role="img">
       <ResponsiveContainer width="100%" height={height} initialDimension={{ width: 320, height }}>
@@ -65,11 +73,10 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
             minTickGap={48}
           />
           <YAxis
-            width="auto"
-            domain={[0, props.max ?? ((highest: number) => (highest > 0 ? roundUp(highest) : 1))]}
-            tickCount={3}
-            {...(props.max === undefined ? {} : { ticks: [0, props.max / 2, props.max] })}
-            // Words of a label would be broken into lines where it is narrow.
+            width={labelPx}
+            domain={[0, top]}
+            ticks={ticks}
+            // Words of a label would be broken into lines.
             tickFormatter={(value: number) => format(value).replaceAll(' ', '\u00a0')}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
             axisLine={false}
