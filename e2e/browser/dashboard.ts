@@ -71,7 +71,7 @@ export async function takePictures(page: Page, name: string): Promise<Record<str
   return tooWide;
 }
 
-/** Two frames without a change of size: what depends on the window has been laid out again. */
+/** Some frames without a change of size or a transition: what depends on the window has been laid out again. */
 async function settled(page: Page): Promise<void> {
   await page.evaluate(
     () =>
@@ -80,7 +80,8 @@ async function settled(page: Page): Promise<void> {
         let before = -1;
         const look = (): void => {
           const now = document.documentElement.scrollHeight;
-          still = now === before ? still + 1 : 0;
+          const changes = document.getAnimations().some((one) => one instanceof CSSTransition);
+          still = now === before && !changes ? still + 1 : 0;
           before = now;
           if (still >= 6) resolve();
           else requestAnimationFrame(look);
