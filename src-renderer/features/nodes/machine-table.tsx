@@ -18,7 +18,7 @@ export function MachineTable({ nodes }: { readonly nodes: readonly NodeView[] })
       columns={columns}
       rowKey={({ id }) => id}
       rowHeight={46}
-      minWidth={1002}
+      minWidth={1000}
       maxHeight="min(70vh, 900px)"
       initialSort={{ id: 'name', descending: false }}
     />
@@ -47,7 +47,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'system',
     title: 'System',
-    width: 'minmax(100px, 1fr)',
+    width: 'minmax(92px, 1fr)',
     sortBy: systemText,
     cell: (node) => systemText(node) ?? '',
   },
@@ -62,7 +62,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'memory',
     title: 'Memory',
-    width: '124px',
+    width: '120px',
     align: 'right',
     sortBy: ({ telemetry }) => telemetry?.ramAvailableBytes ?? null,
     cell: (node) => <Memory node={node} />,
@@ -70,7 +70,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'cards',
     title: 'Graphics',
-    width: '94px',
+    width: '100px',
     align: 'right',
     sortBy: (node) => cardBytes(node),
     cell: (node) => (cardBytes(node) === 0 ? '' : formatBytes(cardBytes(node))),
@@ -78,7 +78,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'models',
     title: 'Models',
-    width: '82px',
+    width: '88px',
     align: 'right',
     sortBy: ({ deployments }) => deployments.length,
     cell: ({ deployments }) => String(deployments.length),
@@ -86,14 +86,14 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'version',
     title: 'Version',
-    width: '84px',
+    width: '90px',
     sortBy: ({ version }) => version,
     cell: ({ version }) => version ?? '',
   },
   {
     id: 'seen',
     title: 'Heard of',
-    width: '94px',
+    width: '92px',
     sortBy: ({ lastSeenAt }) => lastSeenAt,
     cell: ({ connected, lastSeenAt }) =>
       connected ? 'now' : lastSeenAt === null ? 'never' : <Ago at={lastSeenAt} />,
@@ -101,7 +101,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'actions',
     title: 'Actions',
-    width: '112px',
+    width: '104px',
     align: 'right',
     cell: (node) => (
       <span style={{ display: 'inline-flex' }}>
