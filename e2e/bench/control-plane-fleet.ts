@@ -179,9 +179,12 @@ function telemetry(): Telemetry {
     diskFreeBytes: 400 * gib,
     ownRssBytes: 100_000_000 + Math.floor(Math.random() * 1_000_000),
     deviceFree: [
-      { id: 'CPU', freeBytes: 20 * gib },
-      { id: 'CUDA0', freeBytes: 10 * gib },
+      { id: 'CPU', freeBytes: 20 * gib, load: null, celsius: null },
+      { id: 'CUDA0', freeBytes: 10 * gib, load: Math.random(), celsius: 60 },
     ],
+    receiveBytesPerS: Math.floor(Math.random() * 1e6),
+    sendBytesPerS: Math.floor(Math.random() * 1e6),
+    celsius: 50,
   };
 }
 

@@ -1,0 +1,81 @@
+import { createHash } from 'node:crypto';
+import { chmod, mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { CoveyError } from '#shared/errors.ts';
+import type { Logger } from '#shared/lib/logger.ts';
+import { defaultDataDirectory, openDataDirectory, type DataDirectory } from '../nodejs/data-directory.ts';
+import { namingFullDisk } from '../nodejs/disk-full.ts';
+import { locateEngineDirectory, openEngineDirectory } from '../nodejs/engine-directory.ts';
+import { entries } from '../nodejs/entries.ts';
+import { ensureIdentity, type Identity } from '../nodejs/identity/identity.ts';
+import type { ProcessHost } from '../nodejs/process-host/process-host.ts';
+import type { WorkerEngine } from '../../src-worker/worker-engine.ts';
+
+/** What both roles stand on: the locked data directory, the key, the engine, and a way to fork children. */
+export interface Foundation {
+  readonly data: DataDirectory;
+  readonly identity: Identity;
+  readonly engine: WorkerEngine;
+  readonly processHost: ProcessHost;
+  readonly logger: Logger;
+}
+
+/** @param options.engine overrides where the engine is looked for */
+export async function layFoundation(options: {
+  readonly data: string | undefined;
+  readonly engine: string | undefined;
+  readonly processHost: ProcessHost;
+  readonly logger: Logger;
+}): Promise<Foundation> {
+  const { processHost, logger } = options;
+  const data = await openDataDirectory(options.data ?? defaultDataDirectory(), { logger });
+  try {
+    const identity = await ensureIdentity(join(data.path, 'identity'), { logger, now: Date.now });
+    const engine = await findEngine(options.engine);
+    return { data, identity, engine, processHost, logger };
+  } catch (error) {
+    await data.close();
+    throw namingFullDisk(error, data.path);
+  }
+}
+
+/**
+ * The checkout or the installed program: where `engine/` or `build/engine.json` stands. Beside the archive of the
+ * desktop app, since programs cannot run from within it.
+ */
+const appRoot = entries['transport-host'].endsWith('.ts')
+  ? join(import.meta.dirname, '..', '..')
+  : outsideArchive(dirname(dirname(entries['transport-host'])));
+
+function outsideArchive(directory: string): string {
+  return directory.endsWith('.asar') ? dirname(directory) : directory;
+}
+
+async function findEngine(override: string | undefined): Promise<WorkerEngine> {
+  const located = await locateEngineDirectory({ appRoot, ...(override === undefined ? {} : { override }) });
+  if (!located.ok) return { directory: null, reason: located.error.message };
+  const opened = await openEngineDirectory(located.value);
+  if (!opened.ok) return { directory: null, reason: opened.error.message };
+  const { dir, buildId, rpcProtocolVersion } = opened.value;
+  return { directory: dir, buildId, rpcProtocol: rpcProtocolVersion };
+}
+
+/**
+ * Where the gateway listens for members' requests that the transport process hands in. A socket in the data
+ * directory, or, since those have a length limit of about 100 bytes, in a private directory of the system's
+ * temporary one; on Windows a named pipe.
+ */
+export async function gatewaySocketPath(dataDirectory: string): Promise<string> {
+  const key = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 16);
+  if (process.platform === 'win32') return `\\\\.\\pipe\\covey-gateway-${key}`;
+  const path = join(dataDirectory, 'gateway.sock');
+  if (Buffer.byteLength(path) < 100) return path;
+  const uid = process.getuid?.() ?? 0;
+  const directory = join(tmpdir(), `covey-${uid}-${key}`);
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await chmod(directory, 0o700).catch((error: unknown) => {
+    throw new CoveyError('data_directory_unusable', `${directory} belongs to someone else.`, {}, error);
+  });
+  return join(directory, 'gateway.sock');
+}
