@@ -19,7 +19,7 @@ afterEach(async () => {
 async function covey(words: readonly string[], scripts: Partial<Record<ApiRoute, RouteScript>>) {
   api = await startScriptedApi(scripts);
   const io = scriptedIo();
-  const code = await runCli(['--api', api.url, ...words], io);
+  const code = await runCli(['--data', api.dataDirectory, ...words], io);
   return { code, stdout: io.stdout(), stderr: io.stderr(), requests: api.requests };
 }
 

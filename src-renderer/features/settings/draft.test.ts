@@ -44,7 +44,7 @@ it('says what is wrong at the field where it is', () => {
   expect(of({ 'lan.port': 70_000 })).toEqual({ 'lan.port': 'At most 65535.' });
   expect(of({ 'lan.port': null })).toHaveProperty(['lan.port']);
   expect(of({ 'lan.certificateFile': '/c.pem' })).toEqual({
-    'lan.keyFile': expect.stringContaining('set both or neither') as string,
+    'lan.keyFile': expect.stringContaining('together with lan.certificateFile') as string,
   });
   expect(of({ 'api.allowedHosts': ['good', 'Bad Host'] })).toEqual({
     'api.allowedHosts': '"Bad Host": Must be a host name in lower case, without a port.',
