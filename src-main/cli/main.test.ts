@@ -1,16 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CoveyError } from '#shared/errors.ts';
-import { scriptedIo, type ScriptedIo } from '../../e2e/support/cli-io.ts';
-import {
-  seemToRun,
-  startScriptedApi,
-  type RouteScript,
-  type ScriptedApi,
-} from '../../e2e/support/scripted-api.ts';
-import { newToken } from '../nodejs/access/tokens.ts';
+import { scriptedIo } from '../../e2e/support/cli-io.ts';
+import type { RouteScript } from '../../e2e/support/scripted-api.ts';
 import {
   at,
   exampleDeployment,
@@ -22,25 +13,9 @@ import {
   exampleTransfer,
   nodeIdOf,
 } from '../../e2e/support/views.ts';
-import type { ApiRoute } from '#shared/api/schema.ts';
-import { runCli } from './main.ts';
+import { useCovey } from './fixtures.ts';
 
-let api: ScriptedApi | null = null;
-afterEach(async () => {
-  await api?.close();
-  api = null;
-});
-
-/** Runs one command against scripted answers. */
-async function covey(
-  words: string,
-  scripts: Partial<Record<ApiRoute, RouteScript>> = {},
-  io: ScriptedIo = scriptedIo(),
-): Promise<{ code: number; stdout: string; stderr: string; api: ScriptedApi }> {
-  api = await startScriptedApi(scripts);
-  const code = await runCli(['--data', api.dataDirectory, ...words.split(' ')], io);
-  return { code, stdout: io.stdout(), stderr: io.stderr().replaceAll(api.url, 'URL'), api };
-}
+const { covey } = useCovey();
 
 const drained = exampleNode({
   id: nodeIdOf('b'),
@@ -85,7 +60,6 @@ describe('what people read, at 80 columns', () => {
       "
     `);
     expectLines(stdout, 80);
-    await api?.close();
     expect((await covey('workers list', { nodes })).stdout).toBe(stdout);
   });
 
@@ -340,7 +314,6 @@ describe('load', () => {
       return views.shift();
     };
     expect((await covey('load m', { load: () => loading(0, 0), deployment: flaky })).code).toBe(0);
-    await api?.close();
     const dead: RouteScript = (_request, response) => void response.destroy();
     expect((await covey('load m', { load: () => loading(0, 0), deployment: dead })).code).toBe(3);
   });
@@ -383,14 +356,11 @@ describe('machines and transfers', () => {
     const scripts = { node: () => exampleNode(), removeNode: () => ({}) };
     const yes = await covey('remove desk', scripts, scriptedIo({ answers: ['y'] }));
     expect([yes.code, yes.api.requests.length]).toEqual([0, 2]);
-    await api?.close();
     const no = await covey('remove desk', scripts, scriptedIo({ answers: [''] }));
     expect([no.code, no.api.requests.length]).toEqual([1, 1]);
-    await api?.close();
     const nobody = await covey('remove desk', scripts);
     expect([nobody.code, nobody.api.requests.length]).toEqual([2, 1]);
     expect(nobody.stderr).toContain('--yes');
-    await api?.close();
     expect((await covey('remove desk --yes', scripts)).code).toBe(0);
   });
 
@@ -482,129 +452,6 @@ describe('events and logs', () => {
   });
 });
 
-describe('what goes wrong', () => {
-  it('nothing listens: 3, and what to do', async () => {
-    const io = scriptedIo();
-    const ended = await startScriptedApi({});
-    const { dataDirectory, url } = ended;
-    await ended.close();
-    mkdirSync(dataDirectory);
-    seemToRun(dataDirectory, { token: newToken('local'), apiAddress: url, role: 'controller' });
-    expect(await runCli(['nodes', '--data', dataDirectory], io)).toBe(3);
-    rmSync(dataDirectory, { recursive: true });
-    expect(io.stderr()).toBe(
-      `error: No covey answers at ${url}: nothing listens there.\n` +
-        'Start one with "covey controller" or "covey worker"; --data DIR or COVEY_DATA names the directory\n' +
-        'of one that runs already.\n',
-    );
-  });
-
-  it('nothing runs: nothing is dialled, whoever listens on the usual port', async () => {
-    const dataDirectory = mkdtempSync(join(tmpdir(), 'covey-none-'));
-    const io = scriptedIo();
-    expect(await runCli(['secret', 'set', '--data', dataDirectory], io)).not.toBe(0);
-    expect(await runCli(['nodes', '--data', dataDirectory], io)).toBe(3);
-    expect(io.stderr()).toContain(`No covey runs on ${dataDirectory}.`);
-    rmSync(dataDirectory, { recursive: true });
-    const gone = scriptedIo();
-    expect(await runCli(['nodes', '--data', dataDirectory], gone)).toBe(1);
-    expect(gone.stderr()).toContain(`There is no directory ${dataDirectory}`);
-  });
-
-  it('a node without an API is not asked at the usual port', async () => {
-    api = await startScriptedApi({});
-    seemToRun(api.dataDirectory, { token: newToken('local'), apiAddress: null, role: 'worker' });
-    const io = scriptedIo();
-    expect(await runCli(['nodes', '--data', api.dataDirectory], io)).toBe(3);
-    expect(io.stderr()).toContain('serves no API');
-  });
-
-  it('no token and no question goes to an address that is not that of the node here', async () => {
-    const stranger = await startScriptedApi({ join: () => ({}) });
-    api = await startScriptedApi({});
-    const io = scriptedIo();
-    const words = ['join', 'covey1.secret', '--api', stranger.url, '--data', api.dataDirectory];
-    expect(await runCli(words, io)).toBe(1);
-    expect(io.stderr()).toContain('nothing was sent there');
-    expect(stranger.requests).toEqual([]);
-    await stranger.close();
-  });
-
-  it('another kind of server: says to check --api', async () => {
-    const { code, stderr } = await covey('nodes', {
-      nodes: (_request, response) => void response.end('<html>'),
-    });
-    expect(code).toBe(1);
-    expect(stderr).toContain("URL is not Covey's API");
-  });
-
-  it('an answer that breaks the contract names the field', async () => {
-    const { code, stderr } = await covey('nodes', {
-      nodes: (_request, response) => void response.end(JSON.stringify({ nodes: [{ id: 1 }] })),
-    });
-    expect(code).toBe(1);
-    expect(stderr).toContain('nodes.0.id');
-  });
-
-  it.each([
-    ['stats', 'Did you mean status?'],
-    ['nodes lits', 'Did you mean list?'],
-    ['nodes --jsn', 'Did you mean --json?'],
-    ['load', "missing required argument 'model'"],
-    ['load m --split desk', '"desk" is not NODE=SHARE'],
-    ['load m --split a=1,a=2', 'names a twice'],
-    ['load m --nodes a,,b', 'names separated by commas'],
-    ['load m --ctx 8', 'whole number from 16'],
-    ['load m --parallel 1.5', 'whole number from 1 to 64'],
-    ['drain a --deadline soon', 'number of seconds'],
-    ['import /m.gguf', '--node <node>'],
-  ])('wrong usage, "%s": 2, nothing asked', async (words, message) => {
-    const { code, stderr, api } = await covey(words);
-    expect(code).toBe(2);
-    expect(stderr).toContain(message);
-    expect(api.requests).toEqual([]);
-  });
-
-  it.each(['ftp://h:1', 'h:99999', 'http://u:p@h', 'http://h/x', ':::'])(
-    'an --api of %s: 2',
-    async (text) => {
-      const io = scriptedIo();
-      expect(await runCli(['nodes', '--api', text], io)).toBe(2);
-      expect(io.stderr()).toContain('--api must be HOST:PORT');
-    },
-  );
-
-  it('COVEY_API is used, and --api beats it', async () => {
-    api = await startScriptedApi({ nodes: () => ({ nodes: [] }) });
-    const env = { COVEY_API: api.url.replace('http://', ''), COVEY_DATA: api.dataDirectory };
-    expect(await runCli(['nodes'], scriptedIo({ env }))).toBe(0);
-    expect(await runCli(['nodes', '--api', '1'], scriptedIo({ env }))).toBe(1);
-  });
-
-  it('suggests the machine that was meant', async () => {
-    const { code, stderr } = await covey('nodes info dekc', {
-      node: () => {
-        throw new CoveyError('node_not_found', 'There is no machine "dekc". There are: desk.');
-      },
-      nodes: () => ({ nodes: [exampleNode()] }),
-    });
-    expect(code).toBe(1);
-    expect(stderr).toBe('error: There is no machine "dekc". There are: desk.\nDid you mean "desk"?\n');
-  });
-
-  it('with --json, stdout has the error and nothing else', async () => {
-    const { code, stdout } = await covey('nodes info x --json', {
-      node: () => {
-        throw new CoveyError('node_not_found', 'There is no machine "x".');
-      },
-    });
-    expect(code).toBe(1);
-    expect(JSON.parse(stdout)).toEqual({
-      error: { code: 'node_not_found', message: 'There is no machine "x".' },
-    });
-  });
-});
-
 describe('text from the cluster', () => {
   const evil = 'de\u001b]0;pwned\u0007sk\u202e\r\nfake';
 
@@ -633,7 +480,6 @@ describe('text from the cluster', () => {
     const scripts = { nodes: () => ({ nodes: [exampleNode()] }) };
     const onTty = await covey('nodes', scripts, scriptedIo({ outIsTty: true }));
     expect(onTty.stdout).toContain('\u001b[32mready\u001b[0m');
-    await api?.close();
     const no = await covey('nodes', scripts, scriptedIo({ outIsTty: true, env: { NO_COLOR: '1' } }));
     expect(no.stdout).not.toContain('\u001b');
   });
