@@ -48,6 +48,8 @@ export interface SimulatedWorker {
   readonly welcomed: boolean;
   /** Sends a heartbeat now; null when there is no session. Resolves with its time of sending at once. */
   beat(telemetry?: Partial<Telemetry>): number | null;
+  /** Any other frame; lost when there is no session. */
+  send(frame: WorkerFrame): void;
   close(): void;
 }
 
@@ -163,6 +165,7 @@ export function startSimulatedWorker(
       return welcomed;
     },
     beat,
+    send,
     close() {
       closed = true;
       if (redial) clearTimeout(redial);
