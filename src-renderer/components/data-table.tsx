@@ -1,7 +1,7 @@
 import { UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronUp, IconSelector } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useMemo, useRef, useState, type ReactNode } from 'react';
+import { memo, useMemo, useRef, useState, type ReactNode } from 'react';
 
 export interface Column<Row> {
   readonly id: string;
@@ -77,25 +77,16 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
           {virtualizer.getVirtualItems().map((item) => {
             const row = rows[item.index] as Row;
             return (
-              <div
+              <BodyRow
                 key={item.key}
-                role="row"
-                aria-rowindex={item.index + 2}
-                className="table-row"
-                data-clickable={props.onRowClick !== undefined || undefined}
-                style={{
-                  gridTemplateColumns: template,
-                  height: rowHeight,
-                  transform: `translateY(${item.start}px)`,
-                }}
-                onClick={props.onRowClick === undefined ? undefined : () => props.onRowClick?.(row)}
-              >
-                {columns.map((column) => (
-                  <div key={column.id} role="cell" className="table-cell" data-align={column.align}>
-                    {column.cell(row)}
-                  </div>
-                ))}
-              </div>
+                row={row}
+                columns={columns}
+                index={item.index}
+                top={item.start}
+                height={rowHeight}
+                template={template}
+                onClick={props.onRowClick}
+              />
             );
           })}
         </div>
@@ -103,6 +94,37 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     </div>
   );
 }
+
+interface BodyRowProps<Row> {
+  readonly row: Row;
+  readonly columns: readonly Column<Row>[];
+  readonly index: number;
+  readonly top: number;
+  readonly height: number;
+  readonly template: string;
+  readonly onClick: ((row: Row) => void) | undefined;
+}
+
+/** Scrolling draws the rows that come into sight, not those that stay. */
+const BodyRow = memo(function BodyRow<Row>(props: BodyRowProps<Row>) {
+  const { row, columns, index, top, height, template, onClick } = props;
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className="table-row"
+      data-clickable={onClick !== undefined || undefined}
+      style={{ gridTemplateColumns: template, height, transform: `translateY(${top}px)` }}
+      onClick={onClick === undefined ? undefined : () => onClick(row)}
+    >
+      {columns.map((column) => (
+        <div key={column.id} role="cell" className="table-cell" data-align={column.align}>
+          {column.cell(row)}
+        </div>
+      ))}
+    </div>
+  );
+}) as <Row>(props: BodyRowProps<Row>) => ReactNode;
 
 type Sort = { readonly id: string; readonly descending: boolean };
 
