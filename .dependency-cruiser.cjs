@@ -43,7 +43,7 @@ module.exports = {
       name: 'renderer-sees-the-contract-only',
       severity: 'error',
       from: { path: '^src-renderer' },
-      to: { path: '^src-main', pathNot: '^src-main/shared/(api|domain|errors|lib)' },
+      to: { path: '^src-main', pathNot: '^src-main/shared/(api|domain|errors|lib|settings)' },
     },
     {
       name: 'pure-controller-parts',
@@ -82,7 +82,7 @@ module.exports = {
     doNotFollow: { path: 'node_modules' },
     exclude: { path: '^(dist|build)/' },
     enhancedResolveOptions: {
-      extensions: ['.ts', '.mjs', '.js'],
+      extensions: ['.ts', '.tsx', '.mjs', '.js'],
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default', 'types'],
     },

@@ -10,11 +10,16 @@ const impure = [
 export default tseslint.config(
   { ignores: ['dist/**', 'build/**', 'coverage/**', '.tmp/**'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.tsx'],
     extends: [...tseslint.configs.recommendedTypeChecked],
     languageOptions: {
       parserOptions: {
-        project: ['./tsconfig.node.json', './tsconfig.renderer.json', './tsconfig.browser.json'],
+        project: [
+          './tsconfig.node.json',
+          './tsconfig.electron.json',
+          './tsconfig.renderer.json',
+          './tsconfig.browser.json',
+        ],
         tsconfigRootDir: import.meta.dirname,
       },
     },
@@ -74,7 +79,7 @@ export default tseslint.config(
   },
   { files: ['vitest.config.ts'], rules: { 'no-restricted-syntax': 'off' } },
   {
-    files: ['**/*.test.ts', 'e2e/**/*.ts'],
+    files: ['**/*.test.ts', '**/*.test.tsx', 'e2e/**/*.ts'],
     rules: {
       'no-console': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',

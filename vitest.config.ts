@@ -1,13 +1,18 @@
 import { defineConfig } from 'vitest/config';
 
-const unit = ['src-main/**/*.test.ts', 'src-worker/**/*.test.ts', 'e2e/**/*.test.ts'];
+const unit = [
+  'src-main/**/*.test.ts',
+  'src-worker/**/*.test.ts',
+  'src-renderer/**/*.test.{ts,tsx}',
+  'e2e/**/*.test.ts',
+];
 const native = [
   'native/**/*.test.ts',
   'src-main/**/*.native.test.ts',
   'src-worker/**/*.native.test.ts',
   'e2e/support/**/*.native.test.ts',
 ];
-const cluster = ['e2e/cluster/**/*.test.ts', 'e2e/browser/**/*.test.ts'];
+const cluster = ['e2e/cluster/**/*.test.ts', 'e2e/browser/**/*.test.ts', 'e2e/desktop/**/*.test.ts'];
 
 /**
  * Three suites. `unit` is pure or in-process; `native` drives the compiled programs; `cluster` drives real

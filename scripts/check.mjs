@@ -10,6 +10,7 @@ const modules = (...parts) => inRoot('node_modules', ...parts);
 const steps = [
   ['types, shared code', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.shared.json'],
   ['types, Node.js code', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.node.json'],
+  ['types, desktop app', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.electron.json'],
   ['types, pages', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.renderer.json'],
   ['types, browser tests', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.browser.json'],
   ['types, scripts', modules('typescript', 'bin', 'tsc'), '-p', 'tsconfig.scripts.json'],

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { timings } from '#shared/config.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
-import type { Hardware } from '#shared/domain/node.ts';
+import type { Hardware, Telemetry } from '#shared/domain/node.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { BootId, NodeId } from '#shared/lib/ids.ts';
@@ -10,6 +10,8 @@ import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import type { ProcessHost } from '../src-main/nodejs/process-host/process-host.ts';
 import type { PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { sweepEngines } from './journal/sweep.ts';
+import type { LendPort } from './lend/lend-monitor.ts';
+import { withinLimits } from './lend/limits.ts';
 import { createMachineProbe } from './probe/machine-probe.ts';
 import { watchOwnAddresses } from './runtime/address-watch.ts';
 import { createAgentRuntime } from './runtime/agent-runtime.ts';
@@ -34,6 +36,8 @@ export interface WorkerOptions {
   readonly transport: Transport;
   readonly controller: ControllerLink;
   readonly handlers: RequestHandlers;
+  /** The wishes of this machine's owner. */
+  readonly lend: LendPort;
   /** What the controller says to this node as a whole. */
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
@@ -84,7 +88,7 @@ const evidenceMs = 1_000;
  * assigns. Resolves when it has begun; whether a session comes about shows in `status`.
  */
 export async function createWorker(options: WorkerOptions): Promise<Worker> {
-  const { controller, transport, clock } = options;
+  const { controller, transport, clock, lend } = options;
   const journalDirectory = join(options.dataDirectory, 'journal');
   const forwarder = createLogForwarder(options.logger, () => clock.now());
   const { logger } = forwarder;
@@ -119,6 +123,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       stageStartMs: timings.stageStartMs,
       canaryMs: timings.canaryMs,
       evidenceMs,
+      giveWayMs: timings.giveWayMs,
     },
     journalDirectory,
     engine: options.engine,
@@ -128,6 +133,16 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     clock,
     onReport: () => report.call(),
   });
+
+  /** What the covey may count on here. */
+  const lentTelemetry = (): Telemetry => withinLimits(probe.sample(), lend.rules().limits, agent.used());
+  const tellLend = (): void => {
+    const { lending, heldBackBy } = lend.state();
+    const { cpuThreads, ramBytes } = lend.rules().limits;
+    const why = heldBackBy.map(({ message }) => message).join(' ');
+    agent.dispatch({ type: 'lend', lending, why, cpuThreads, ramBytes });
+  };
+  tellLend();
 
   const receive = (frame: SessionFrame): void => {
     switch (frame.type) {
@@ -190,11 +205,12 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
             ? { buildId: null, reason: engine.reason.slice(0, 1024) }
             : { buildId: engine.buildId, rpcProtocol: engine.rpcProtocol },
         ...machine,
-        telemetry: probe.sample(),
+        telemetry: lentTelemetry(),
+        lend: lend.state(),
         engines: agent.observed(),
       };
     },
-    heartbeat: () => ({ telemetry: probe.sample(), problems: probe.problems() }),
+    heartbeat: () => ({ telemetry: lentTelemetry(), problems: probe.problems(), lend: lend.state() }),
     onWelcome: (welcome, { dialledAddress }) => {
       clockAheadMs = clock.now() - welcome.at;
       if (controller.kind === 'remote') controller.ways.connected(dialledAddress);
@@ -230,6 +246,10 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       if (fresh) session.nudge();
     });
   }
+  const stopHearing = lend.onChange(() => {
+    tellLend();
+    session.beat();
+  });
   const stopWatching = watchOwnAddresses((lost) => {
     session.moved(lost);
     const moved = probe.moved();
@@ -246,6 +266,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     logger.info('the worker ends');
     clearInterval(logTimer);
     stopWatching();
+    stopHearing();
     await Promise.all([session.close('the worker was stopped'), agent.close()]);
     report.cancel();
   };

@@ -48,6 +48,8 @@ export interface SimulatedWorker {
   readonly welcomed: boolean;
   /** Sends a heartbeat now; null when there is no session. Resolves with its time of sending at once. */
   beat(telemetry?: Partial<Telemetry>): number | null;
+  /** Any other frame; lost when there is no session. */
+  send(frame: WorkerFrame): void;
   close(): void;
 }
 
@@ -163,6 +165,7 @@ export function startSimulatedWorker(
       return welcomed;
     },
     beat,
+    send,
     close() {
       closed = true;
       if (redial) clearTimeout(redial);
@@ -179,9 +182,12 @@ function telemetry(): Telemetry {
     diskFreeBytes: 400 * gib,
     ownRssBytes: 100_000_000 + Math.floor(Math.random() * 1_000_000),
     deviceFree: [
-      { id: 'CPU', freeBytes: 20 * gib },
-      { id: 'CUDA0', freeBytes: 10 * gib },
+      { id: 'CPU', freeBytes: 20 * gib, load: null, celsius: null },
+      { id: 'CUDA0', freeBytes: 10 * gib, load: Math.random(), celsius: 60 },
     ],
+    receiveBytesPerS: Math.floor(Math.random() * 1e6),
+    sendBytesPerS: Math.floor(Math.random() * 1e6),
+    celsius: 50,
   };
 }
 

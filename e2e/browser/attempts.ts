@@ -1,8 +1,10 @@
 /**
  * What a page of another site can try against an address on this machine. Runs in the page, so it stands alone:
- * nothing outside of the function exists there. Each result is `blocked`, or what was got.
+ * nothing outside of the function exists there. `script`: the path of a script of ours. Each result is `blocked`, or what was got.
  */
-export async function tryEverything(target: string): Promise<Record<string, string>> {
+export async function tryEverything([target, script]: readonly [target: string, script: string]): Promise<
+  Record<string, string>
+> {
   const results: Record<string, string> = {};
   const within = <T>(promise: Promise<T>): Promise<T> =>
     Promise.race([
@@ -58,9 +60,9 @@ export async function tryEverything(target: string): Promise<Record<string, stri
     return 'blocked';
   });
   await attempt('image', () => loads(() => tag('img', { src: `${target}/api/status` })));
-  await attempt('image of ours', () => loads(() => tag('img', { src: `${target}/sign-in/icon.svg` })));
+  await attempt('image of ours', () => loads(() => tag('img', { src: `${target}/dashboard/icon.svg` })));
   await attempt('script', () => loads(() => tag('script', { src: `${target}/v1/models` })));
-  await attempt('script of ours', () => loads(() => tag('script', { src: `${target}/sign-in/sign-in.js` })));
+  await attempt('script of ours', () => loads(() => tag('script', { src: target + script })));
   await attempt('style', () => loads(() => tag('link', { rel: 'stylesheet', href: `${target}/api/status` })));
   await attempt(
     'WebSocket',

@@ -10,10 +10,15 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
   let controller: RunningController;
   let browser: { context: BrowserContext; close: () => Promise<void> };
   let site: { port: number; close: () => Promise<void> };
+  /** The path of the dashboard's script. */
+  let script: string;
   beforeAll(async () => {
     controller = await cluster.current.startController({ name: 'hall' });
     browser = await openBrowser(['evil.example', 'rebind.example']);
     site = await startSite('<!doctype html><title>elsewhere</title><body>');
+    const html = await (await fetch(controller.api)).text();
+    script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
+    expect(script).toMatch(/^\/dashboard\/assets\//);
   });
   afterAll(async () => {
     await browser?.close();
@@ -23,13 +28,18 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
     for (const page of browser.context.pages()) await page.close();
   });
 
+  const loggedIn = (page: Page): Promise<void> =>
+    page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' });
+  const loggedOut = (page: Page): Promise<void> =>
+    page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
+
   async function logIn(): Promise<{ page: Page; code: string; requests: string[] }> {
     const { code } = await controller.client.call('loginCode');
     const page = await browser.context.newPage();
     const requests: string[] = [];
     page.on('request', (request) => requests.push(`${request.method()} ${request.url()}`));
     await page.goto(`${controller.api}/#code=${code}`);
-    await page.waitForSelector('#logged-in:not([hidden])');
+    await loggedIn(page);
     return { page, code, requests };
   }
 
@@ -43,13 +53,13 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       page.on('console', (message) => problems.push(message.text()));
       page.on('pageerror', (error) => problems.push(error.message));
       await page.goto(`${controller.api}/#code=${code}`);
-      await page.waitForSelector('#logged-in:not([hidden])');
-      expect(await page.textContent('#facts')).toContain('hall');
+      await loggedIn(page);
+      await page.getByRole('status').filter({ hasText: 'hall' }).waitFor();
       expect(page.url()).toBe(`${controller.api}/`);
       expect(requests.filter((url) => url.includes(code))).toEqual([]);
       await page.goto('about:blank');
       await page.goBack();
-      await page.waitForSelector('#logged-in:not([hidden])');
+      await loggedIn(page);
       expect(page.url()).toBe(`${controller.api}/`);
       expect(problems).toEqual([]);
     });
@@ -69,15 +79,15 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       expect(requests.filter((line) => line.includes(token))).toEqual([]);
       const other = await browser.context.newPage();
       await other.goto(`${controller.api}/`);
-      await other.waitForSelector('#logged-out:not([hidden])');
+      await loggedOut(other);
     });
 
     it('works once', async () => {
       const { code } = await logIn();
       const page = await browser.context.newPage();
       await page.goto(`${controller.api}/#code=${code}`);
-      await page.waitForSelector('#logged-out:not([hidden])');
-      expect(await page.textContent('#notice')).toContain('used already');
+      await loggedOut(page);
+      await page.getByText('used already').waitFor();
       expect(page.url()).toBe(`${controller.api}/`);
     });
 
@@ -85,14 +95,15 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       const { code } = await controller.client.call('loginCode');
       const page = await browser.context.newPage();
       await page.goto(`${controller.api}/`);
-      await page.fill('#code', code.toLowerCase());
-      await page.click('#login button');
-      await page.waitForSelector('#logged-in:not([hidden])');
+      await page.getByLabel('Code').fill(code.toLowerCase());
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await loggedIn(page);
       const token = await page.evaluate(() => sessionStorage.getItem('covey.session') ?? '');
       const ended = page.waitForResponse((response) => response.request().method() === 'DELETE');
-      await page.click('#logout');
+      await page.getByRole('button', { name: 'Appearance and login' }).click();
+      await page.getByRole('menuitem', { name: 'Log out' }).click();
       expect((await ended).status()).toBe(200);
-      await page.waitForSelector('#logged-out:not([hidden])');
+      await loggedOut(page);
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
       const response = await fetch(`${controller.api}/api/status`, {
         headers: { authorization: `Bearer ${token}` },
@@ -100,11 +111,12 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       expect(response.status).toBe(401);
     });
 
-    it('fits a narrow window, in light and dark, and says when the covey is gone', async () => {
+    it('fits a narrow window, in light and dark', async () => {
       const { page } = await logIn();
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });
         await page.setViewportSize({ width: 400, height: 700 });
+        await page.locator(`html[data-mantine-color-scheme="${colorScheme}"]`).waitFor();
         const { wide, back } = await page.evaluate(() => ({
           wide: document.documentElement.scrollWidth,
           back: getComputedStyle(document.body).backgroundColor,
@@ -113,9 +125,6 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
         const channels = (back.match(/\d+/g) ?? []).map(Number);
         expect(channels.every((value) => (colorScheme === 'dark' ? value < 64 : value > 192))).toBe(true);
       }
-      await page.route('**/api/**', (route) => route.abort());
-      await page.waitForSelector('#notice:not([hidden])');
-      expect(await page.textContent('#notice')).toContain('does not answer');
     });
   });
 
@@ -135,7 +144,7 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
         };
         page.on('response', note);
         await page.goto(`http://evil.example:${site.port}/`);
-        const results = await page.evaluate(tryEverything, target);
+        const results = await page.evaluate(tryEverything, [target, script] as const);
         const got = Object.entries(results).filter(([, result]) => result !== 'blocked');
         expect(got).toEqual([]);
         expect(Object.keys(results).length).toBeGreaterThan(20);
@@ -157,7 +166,10 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       try {
         const page = await browser.context.newPage();
         await page.goto(`http://evil.example:${site.port}/`);
-        const results = await page.evaluate(tryEverything, `http://127.0.0.1:${open.port}`);
+        const results = await page.evaluate(tryEverything, [
+          `http://127.0.0.1:${open.port}`,
+          script,
+        ] as const);
         const got = Object.keys(results).filter((name) => results[name] !== 'blocked');
         expect(got).toEqual([
           'read /api',
@@ -183,7 +195,7 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
         (window as unknown as { other: Window | null }).other = window.open(url);
       }, `${controller.api}/`);
       const ours = await opened;
-      await ours.waitForSelector('#logged-out:not([hidden])');
+      await loggedOut(ours);
       expect(await ours.evaluate(() => window.opener === null)).toBe(true);
       // Ours opens in a group of its own: what the other page holds is a window that is closed.
       expect(
@@ -205,7 +217,7 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
           status: await ask('/api/status'),
           models: await ask('/v1/models'),
           health: await ask('/healthz'),
-          page: await ask('/sign-in/sign-in.js'),
+          page: await ask('/dashboard/icon.svg'),
           redeem: await ask('/api/sessions', { method: 'POST', body: '{"code":"x"}', headers }),
           generate: await ask('/v1/completions', { method: 'POST', body: '{"model":"m"}', headers }),
         };

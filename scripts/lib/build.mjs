@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ScriptError, duration, say } from './console.mjs';
+import { buildDashboard } from './dashboard.mjs';
+import { buildMachinePage } from './machine-page.mjs';
 import { inRoot, root } from './paths.mjs';
 
 /** Entry name in dist/ and its source. The first is the `covey` command, the others are loaded by it. */
@@ -11,7 +13,11 @@ export const entries = {
   cli: 'src-main/cli/main.ts',
   'transport-host': 'src-main/nodejs/transport/transport-host.ts',
   'engine-host': 'src-worker/engines/host/engine-host.ts',
+  electron: 'src-main/electron/main.ts',
 };
+
+/** Runs before the pages of the desktop app; a sandboxed script is one CommonJS file. */
+const preload = 'src-main/electron/preload.ts';
 
 /** Native or CommonJS packages, and those that look up their own files: loaded from node_modules. */
 const external = [
@@ -21,6 +27,8 @@ const external = [
   'systeminformation',
   '@peculiar/x509',
   'node-llama-cpp',
+  'electron',
+  'electron-updater',
 ];
 
 /** zod brings its messages in fifty languages, half of its size; ours are English. */
@@ -33,14 +41,36 @@ const englishOnly = {
   },
 };
 
-/** The page to log in, for browsers: dist/sign-in/. */
-const page = {
-  source: 'src-renderer/sign-in',
-  files: ['index.html', 'icon.svg', 'sign-in.css', 'sign-in.ts'],
-};
-
 const dist = inRoot('dist');
-const stampFile = path.join(dist, '.stamp');
+
+/** What dist/ is made of. Each part is built again only when its own sources have changed. */
+const parts = [
+  {
+    name: 'dist/',
+    directory: dist,
+    sources: ['src-main', 'src-worker'],
+    script: 'scripts/lib/build.mjs',
+    build: buildProgram,
+    /** Belongs to another part. */
+    keep: ['dashboard', 'machine'],
+  },
+  {
+    name: 'dist/dashboard/',
+    directory: path.join(dist, 'dashboard'),
+    sources: ['src-renderer', 'src-main/shared'],
+    script: 'scripts/lib/dashboard.mjs',
+    build: buildDashboard,
+    keep: [],
+  },
+  {
+    name: 'dist/machine/',
+    directory: path.join(dist, 'machine'),
+    sources: ['src-renderer/machine'],
+    script: 'scripts/lib/machine-page.mjs',
+    build: buildMachinePage,
+    keep: [],
+  },
+];
 
 /**
  * Bundles the product into dist/, unless dist/ was made from the very same sources. Code that entries share
@@ -48,11 +78,24 @@ const stampFile = path.join(dist, '.stamp');
  * @returns {Promise<boolean>} whether anything was built
  */
 export async function ensureBuild() {
-  const hash = sourceHash();
-  if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === hash) return false;
-  const startedAt = Date.now();
+  let built = false;
+  for (const part of parts) {
+    const hash = sourceHash(part);
+    const stampFile = path.join(part.directory, '.stamp');
+    if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === hash) continue;
+    const startedAt = Date.now();
+    const files = await part.build();
+    rmSync(stampFile, { force: true });
+    replaceFiles(part.directory, files, part.keep);
+    writeFileSync(stampFile, hash);
+    say(`Built ${part.name} (${duration(Date.now() - startedAt)}).`);
+    built = true;
+  }
+  return built;
+}
+
+async function buildProgram() {
   const { build, formatMessages, stop } = await import('esbuild');
-  let outputs;
   try {
     const program = await build({
       absWorkingDir: root,
@@ -74,22 +117,20 @@ export async function ensureBuild() {
       plugins: [englishOnly],
       logLevel: 'silent',
     });
-    const pages = await build({
+    const page = await build({
       absWorkingDir: root,
-      entryPoints: page.files.map((name) => path.posix.join(page.source, name)),
-      outdir: 'dist/sign-in',
-      outbase: page.source,
+      entryPoints: [preload],
+      outfile: 'dist/preload.cjs',
       bundle: true,
       write: false,
-      format: 'esm',
-      platform: 'browser',
-      target: 'es2022',
-      loader: { '.html': 'copy', '.svg': 'copy' },
-      legalComments: 'none',
-      minify: true,
+      format: 'cjs',
+      platform: 'node',
+      target: 'node24',
+      external: ['electron'],
+      minifySyntax: true,
       logLevel: 'silent',
     });
-    outputs = [...program.outputFiles, ...pages.outputFiles];
+    return [...program.outputFiles, ...page.outputFiles];
   } catch (error) {
     const messages = /** @type {Partial<import('esbuild').BuildFailure>} */ (error).errors ?? [];
     const lines = await formatMessages(messages, { kind: 'error', color: process.stderr.isTTY === true });
@@ -98,37 +139,34 @@ export async function ensureBuild() {
   } finally {
     await stop(); // Its helper process would stay for as long as this one.
   }
-  replaceDist(outputs);
-  writeFileSync(stampFile, hash);
-  say(`Built dist/ (${duration(Date.now() - startedAt)}).`);
-  return true;
 }
 
 /** Every file appears whole: a program that starts now reads the old or the new one, never half of one. */
-function replaceDist(files) {
-  mkdirSync(dist, { recursive: true });
-  rmSync(stampFile, { force: true });
-  const names = new Set(files.map((file) => path.relative(dist, file.path).split(path.sep)[0]));
+function replaceFiles(directory, files, keep) {
+  mkdirSync(directory, { recursive: true });
+  const names = new Set(files.map((file) => path.relative(directory, file.path)));
   for (const file of files) {
     mkdirSync(path.dirname(file.path), { recursive: true });
     const partial = `${file.path}.${process.pid}.part`;
     writeFileSync(partial, file.contents);
     renameSync(partial, file.path);
   }
-  for (const name of readdirSync(dist)) {
+  for (const entry of readdirSync(directory, { recursive: true, withFileTypes: true })) {
+    const name = path.relative(directory, path.join(entry.parentPath, entry.name));
     // Another build may be at it just now.
-    if (!names.has(name) && !name.endsWith('.part')) rmSync(path.join(dist, name), { recursive: true });
+    if (!entry.isFile() || names.has(name) || name.endsWith('.part')) continue;
+    if (!keep.includes(name.split(path.sep)[0] ?? '')) rmSync(path.join(directory, name));
   }
 }
 
-/** SHA-256 over everything that the bundle is made from. */
-function sourceHash() {
+/** SHA-256 over everything that a part is made from. */
+function sourceHash({ sources, script }) {
   const hash = createHash('sha256');
-  const files = ['package.json', 'package-lock.json', 'scripts/lib/build.mjs'];
-  for (const directory of ['src-main', 'src-worker', 'src-renderer']) {
+  const files = ['package.json', 'package-lock.json', 'scripts/lib/build.mjs', script];
+  for (const directory of sources) {
     for (const entry of readdirSync(inRoot(directory), { recursive: true, withFileTypes: true })) {
       const file = path.join(path.relative(root, entry.parentPath), entry.name);
-      if (entry.isFile() && /\.(ts|sql|json|html|css|svg)$/.test(file) && !file.endsWith('.test.ts'))
+      if (entry.isFile() && /\.(tsx?|sql|json|html|css|svg)$/.test(file) && !/\.test\.tsx?$/.test(file))
         files.push(file);
     }
   }

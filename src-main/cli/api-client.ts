@@ -1,38 +1,10 @@
 import { request as httpRequest, Agent, type IncomingMessage } from 'node:http';
-import type { z } from 'zod';
 import type { Access } from '#shared/api/access.ts';
-import {
-  apiEventSchema,
-  apiRoutes,
-  errorResponseSchema,
-  type ApiEvent,
-  type ApiRoute,
-} from '#shared/api/schema.ts';
+import { fillPath, type ApiAnswer, type CallArguments, type JsonRoute } from '#shared/api/calls.ts';
+import { apiEventSchema, apiRoutes, errorResponseSchema, type ApiEvent } from '#shared/api/schema.ts';
 import { CoveyError } from '#shared/errors.ts';
 
-type Routes = typeof apiRoutes;
-/** Routes that answer with JSON: all but the event stream. */
-export type JsonRoute = Exclude<ApiRoute, 'events'>;
-type PathParameters<Path extends string> = Path extends `${string}/:${infer Name}/${infer Rest}`
-  ? Name | PathParameters<`/${Rest}`>
-  : Path extends `${string}/:${infer Name}`
-    ? Name
-    : never;
-type Parameters<R extends JsonRoute> =
-  PathParameters<Routes[R]['path']> extends never
-    ? { readonly params?: undefined }
-    : { readonly params: Readonly<Record<PathParameters<Routes[R]['path']>, string>> };
-type Body<R extends JsonRoute> = Routes[R] extends { readonly body: infer Schema extends z.ZodType }
-  ? { readonly body: z.input<Schema> }
-  : { readonly body?: undefined };
-export type ApiAnswer<R extends JsonRoute> = z.output<Routes[R]['response']>;
-export type CallOptions<R extends JsonRoute> = Parameters<R> &
-  Body<R> & {
-    readonly query?: Readonly<Record<string, string>>;
-    /** Time until the whole answer is there; default 30 s. */
-    readonly timeoutMs?: number;
-    readonly signal?: AbortSignal;
-  };
+export type { ApiAnswer, CallOptions, JsonRoute } from '#shared/api/calls.ts';
 
 /** `/api` of one controller. Every answer is checked against the contract; refusals come back as CoveyError. */
 export interface ApiClient {
@@ -41,10 +13,7 @@ export interface ApiClient {
    * Rejects with the controller's own refusal, with `controller_unreachable` when nothing answers there, and
    * with `internal_error` when what answers does not speak the contract.
    */
-  call<R extends JsonRoute>(
-    route: R,
-    ...options: Record<never, never> extends CallOptions<R> ? [CallOptions<R>?] : [CallOptions<R>]
-  ): Promise<ApiAnswer<R>>;
+  call<R extends JsonRoute>(route: R, ...options: CallArguments<R>): Promise<ApiAnswer<R>>;
   /**
    * Events after `afterId` that are still kept (null: none of them), then those that happen, until the signal
    * or the connection ends.
@@ -149,10 +118,6 @@ export function createApiClient(baseUrl: string, options: ApiClientOptions = {})
     },
     close: () => agent.destroy(),
   };
-}
-
-function fillPath(path: string, params: Readonly<Record<string, string>>): string {
-  return path.replace(/:(\w+)/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''));
 }
 
 async function readAll(answer: IncomingMessage, baseUrl: string, signal: AbortSignal): Promise<string> {

@@ -7,6 +7,7 @@ import { addDoctorCommand } from './commands/doctor.ts';
 import { addLinksCommand } from './commands/links.ts';
 import { addJoiningCommands } from './commands/joining.ts';
 import { addIdentityCommands } from './commands/identity.ts';
+import { addLendCommands } from './commands/lend.ts';
 import { addLoadCommands } from './commands/load.ts';
 import { addModelCommands } from './commands/models.ts';
 import { addNodeActionCommands } from './commands/node-actions.ts';
@@ -32,6 +33,7 @@ const parts: readonly AddCommands[] = [
   addDiscoverCommand,
   addJoiningCommands,
   addNodeActionCommands,
+  addLendCommands,
   addModelCommands,
   addWatchingCommands,
   addAccessCommands,

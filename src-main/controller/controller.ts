@@ -1,3 +1,4 @@
+import type { LendState } from '#shared/domain/lend.ts';
 import { join } from 'node:path';
 import type { BootId, NodeId } from '#shared/lib/ids.ts';
 import type { ListenAddress } from '#shared/config.ts';
@@ -10,6 +11,7 @@ import { announceNode } from '../nodejs/discovery/announce-node.ts';
 import { createDiscoveryView } from '../nodejs/discovery/view.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
 import { dialAddresses } from '../nodejs/own-addresses.ts';
+import type { SelfPort } from '../nodejs/self-port.ts';
 import { createSettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { SettingsStore } from '../nodejs/settings/settings-store.ts';
 import type { Member, Transport, TransportAudit } from '../nodejs/transport/transport.ts';
@@ -29,6 +31,8 @@ import { beatMs, createRuntime, type Runtime } from './runtime/runtime.ts';
 import { defaultPolicy } from './scheduler/policy.ts';
 import { createControllerSelf, type OwnEngine } from './self.ts';
 import { createControllerService } from './service/controller-service.ts';
+import { createLiveFeed } from './service/live-feed.ts';
+import { createNodeHistories } from './service/node-history.ts';
 import { createNodeLogs } from './service/node-logs.ts';
 import { createDialBacks } from './sessions/dial-backs.ts';
 import { createSessionRegistry, type SessionRegistry } from './sessions/session-registry.ts';
@@ -58,6 +62,8 @@ export interface ControllerOptions {
   readonly engine: OwnEngine;
   /** What this machine itself has noticed, a copy of its identity for instance. */
   readonly notices: () => readonly ErrorBody[];
+  /** Whether this machine is lent now; null: it has no worker. */
+  readonly lend: () => LendState | null;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -67,6 +73,8 @@ export interface Controller {
   readonly transport: Transport;
   readonly sessions: SessionRegistry;
   readonly runtime: Runtime;
+  /** What `/api` tells and does about this machine itself. */
+  readonly self: SelfPort;
   /** For the event list. */
   note(kind: NotedKind, level: 'info' | 'warn' | 'error', message: string): void;
   /** For the doctor of the worker in the same process. */
@@ -129,6 +137,13 @@ export async function createController(options: ControllerOptions): Promise<Cont
     closers.push(() => joining.close());
 
     const logs = createNodeLogs();
+    const histories = createNodeHistories();
+    runtime.onTurn(({ events }) => {
+      for (const event of events) {
+        if (event.type === 'heartbeat-received') histories.record(event.nodeId, event.at, event.telemetry);
+        else if (event.type === 'node-removed') histories.forget(event.nodeId);
+      }
+    });
     const sessions = createSessionRegistry({
       runtime,
       clock,
@@ -159,8 +174,9 @@ export async function createController(options: ControllerOptions): Promise<Cont
     });
     transport.onDialRequest((request) => dialBacks.requestFromController(request));
 
-    runtime.onTurn(({ before, after }) => {
-      if (before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) {
+    runtime.onTurn(({ before, after, events }) => {
+      const named = events.some((event) => event.type === 'node-renamed');
+      if (named || before.nodes.size !== after.nodes.size || before.removedNodes !== after.removedNodes) {
         transport.setMembers(membersOf(runtime.state, nodeId));
       }
     });
@@ -257,6 +273,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
 
     const startedAt = clock.now();
     const clusterAddress = transport.clusterAddress;
+    const transfers = createTransfers(sessions);
     const service = createControllerService({
       runtime,
       sessions,
@@ -264,8 +281,16 @@ export async function createController(options: ControllerOptions): Promise<Cont
       policy: defaultPolicy,
       store,
       routes,
-      transfers: createTransfers(sessions),
+      transfers,
       logs,
+      histories,
+      live: createLiveFeed({
+        state: () => runtime.state,
+        running: routes.running,
+        generated: routes.generated,
+        transfers: () => transfers.list(),
+        clock,
+      }),
       about: () => ({
         version: options.version,
         nodeId,
@@ -314,6 +339,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       transport,
       sessions,
       runtime,
+      self: self.port,
       note,
       doctorContext: () => self.doctorContext(),
       admitSelf(name) {

@@ -1,6 +1,7 @@
 import type { Discovery } from '../nodejs/discovery/discovery.ts';
 import { discoveryOff, type DiscoveryLook } from '../nodejs/discovery/view.ts';
 import type { SelfView } from '#shared/api/self.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
@@ -37,6 +38,8 @@ export function createControllerSelf(options: {
   readonly lan: () => LanPort | null;
   readonly doctor: (signal: AbortSignal) => Promise<DoctorReport>;
   readonly apiAddress: () => string;
+  /** As its worker has it; null: it has none. */
+  readonly lend: () => LendState | null;
   readonly notices: () => readonly ErrorBody[];
 }): ControllerSelf {
   const { transport, settings, discovery, runtime, nodeId, engine } = options;
@@ -56,6 +59,7 @@ export function createControllerSelf(options: {
     dataDirectory: options.dataDirectory,
     membership: null,
     join: null,
+    lend: options.lend(),
     notices: [...options.notices()],
   });
   return {

@@ -1,29 +1,10 @@
-import { createHash } from 'node:crypto';
-import { chmod, mkdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { CoveyError } from '#shared/errors.ts';
-import type { Logger } from '#shared/lib/logger.ts';
-import { defaultDataDirectory, openDataDirectory, type DataDirectory } from '../nodejs/data-directory.ts';
-import { namingFullDisk } from '../nodejs/disk-full.ts';
 import { entries } from '../nodejs/entries.ts';
-import { ensureIdentity, type Identity } from '../nodejs/identity/identity.ts';
-import { findOwnEngine } from '../nodejs/own-engine.ts';
 import { createLogger } from '../nodejs/logging.ts';
 import { createChildProcessHost } from '../nodejs/process-host/child-process-host.ts';
-import type { ProcessHost } from '../nodejs/process-host/process-host.ts';
-import type { WorkerEngine } from '../../src-worker/worker-engine.ts';
+import { layFoundation, type Foundation } from '../roles/foundation.ts';
 
-/** What both roles stand on: the locked data directory, the key, the engine, and a way to fork children. */
-export interface Foundation {
-  readonly data: DataDirectory;
-  readonly identity: Identity;
-  readonly engine: WorkerEngine;
-  readonly processHost: ProcessHost;
-  readonly logger: Logger;
-}
-
-export async function layFoundation(options: {
+/** The foundation of a role without a window: logs to standard error, children of Node.js. */
+export function layHeadlessFoundation(options: {
   readonly data: string | undefined;
   readonly engine: string | undefined;
 }): Promise<Foundation> {
@@ -32,32 +13,10 @@ export async function layFoundation(options: {
     level: level === 'debug' || level === 'warn' || level === 'error' ? level : 'info',
     format: process.stderr.isTTY ? 'text' : 'json',
   });
-  const data = await openDataDirectory(options.data ?? defaultDataDirectory(), { logger });
-  try {
-    const identity = await ensureIdentity(join(data.path, 'identity'), { logger, now: Date.now });
-    const engine = await findOwnEngine(options.engine);
-    return { data, identity, engine, processHost: createChildProcessHost(entries), logger };
-  } catch (error) {
-    await data.close();
-    throw namingFullDisk(error, data.path);
-  }
-}
-
-/**
- * Where the gateway listens for members' requests that the transport process hands in. A socket in the data
- * directory, or, since those have a length limit of about 100 bytes, in a private directory of the system's
- * temporary one; on Windows a named pipe.
- */
-export async function gatewaySocketPath(dataDirectory: string): Promise<string> {
-  const key = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 16);
-  if (process.platform === 'win32') return `\\\\.\\pipe\\covey-gateway-${key}`;
-  const path = join(dataDirectory, 'gateway.sock');
-  if (Buffer.byteLength(path) < 100) return path;
-  const uid = process.getuid?.() ?? 0;
-  const directory = join(tmpdir(), `covey-${uid}-${key}`);
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  await chmod(directory, 0o700).catch((error: unknown) => {
-    throw new CoveyError('data_directory_unusable', `${directory} belongs to someone else.`, {}, error);
+  return layFoundation({
+    data: options.data,
+    engine: options.engine,
+    processHost: createChildProcessHost(entries),
+    logger,
   });
-  return join(directory, 'gateway.sock');
 }

@@ -1,5 +1,7 @@
 import { rename, writeFile } from 'node:fs/promises';
 import type { Logger } from '#shared/lib/logger.ts';
+import { productVersion } from '../nodejs/version.ts';
+import type { RoleNode } from '../roles/role-node.ts';
 import { settleMemory } from './settle-memory.ts';
 
 /** What a started role tells the program that started it: on `--ready-file`, or as first line with `--json`. */
@@ -13,6 +15,10 @@ export interface ReadyReport {
   readonly apiAddress: string | null;
   /** `0.0.0.0:7879`, null when this process does not listen. */
   readonly clusterAddress: string | null;
+}
+
+export function reportOf({ role, nodeId, name, apiAddress, clusterAddress }: RoleNode): ReadyReport {
+  return { role, pid: process.pid, nodeId, name, version: productVersion, apiAddress, clusterAddress };
 }
 
 export interface LifecycleOptions {
@@ -90,11 +96,4 @@ export function exitOnUncaught(logger: Logger): void {
   };
   process.on('uncaughtException', die);
   process.on('unhandledRejection', die);
-}
-
-/** Closes what was opened, last first; one that fails does not keep the others open. */
-export async function closeAll(closers: readonly (() => Promise<void>)[], logger: Logger): Promise<void> {
-  for (const closer of closers.toReversed()) {
-    await closer().catch((error: unknown) => logger.error('closing failed', { reason: String(error) }));
-  }
 }

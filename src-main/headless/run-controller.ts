@@ -1,150 +1,22 @@
-import { randomBytes } from 'node:crypto';
-import { createController, type Controller } from '../controller/controller.ts';
-import type { BootId } from '#shared/lib/ids.ts';
-import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
-import { namingFullDisk } from '../nodejs/disk-full.ts';
-import { createDuplicateWatch, type DuplicateWatch } from '../nodejs/duplicate-watch.ts';
-import { machineMark } from '../nodejs/machine-id.ts';
-import { openSettings } from '../nodejs/settings/settings-store.ts';
-import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
-import { createSessionPair } from '../nodejs/transport/memory-session.ts';
-import { createTransport } from '../nodejs/transport/transport-client.ts';
-import { productVersion } from '../nodejs/version.ts';
-import type { Worker } from '../../src-worker/worker.ts';
+import { startControllerNode } from '../roles/controller-node.ts';
 import type { ControllerArguments } from './arguments.ts';
-import { openDiscovery } from './discovery.ts';
-import { gatewaySocketPath, layFoundation, type Foundation } from './foundation.ts';
-import { announce, closeAll, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
-
-const clock = { now: Date.now };
+import { layHeadlessFoundation } from './foundation.ts';
+import { announce, exitOnUncaught, reportOf, runUntilStopped } from './lifecycle.ts';
 
 /** Starts the controller, with `lend` also a worker in the same process, and runs until stopped. */
 export async function startController(options: ControllerArguments): Promise<number> {
-  const foundation = await layFoundation(options);
-  const { data, identity, logger } = foundation;
-  exitOnUncaught(logger);
-  const closers: Array<() => Promise<void>> = [() => data.close()];
-  const close = (): Promise<void> => closeAll(closers, logger);
+  const foundation = await layHeadlessFoundation(options);
+  exitOnUncaught(foundation.logger);
+  const node = await startControllerNode({ ...options, foundation });
   try {
-    const settings = await openSettings(data.path);
-    const local = await ensureLocalAccess(data.path, 'controller');
-    closers.push(() => local.publish(null));
-    const gatewaySocket = await gatewaySocketPath(data.path);
-    const dialer = createUpstreamDialer({ identity });
-    closers.push(async () => dialer.close());
-    const bootId = randomBytes(16).toString('hex') as BootId;
-    const discovery = openDiscovery(options.discovery, settings, logger);
-    if (discovery) closers.push(() => discovery.close());
-    let duplicates: DuplicateWatch | null = null;
-    const controller = await createController({
-      dataDirectory: data.path,
-      nodeId: identity.nodeId,
-      bootId,
-      name: options.name,
-      version: productVersion,
-      api: options.api,
-      gatewaySocket,
-      openTransport: (members) =>
-        createTransport({
-          processHost: foundation.processHost,
-          identity,
-          role: 'controller',
-          listen: options.cluster,
-          gatewaySocket,
-          members,
-          logger: logger.child({ part: 'transport' }),
-        }),
-      dialUpstream: dialer.dialUpstream,
-      discovery,
-      settings,
-      local,
-      engine: foundation.engine,
-      notices: () => duplicates?.notices() ?? [],
-      logger,
-      clock,
-    });
-    closers.push(() => controller.close());
-    if (discovery) {
-      duplicates = createDuplicateWatch({
-        discovery,
-        transport: controller.transport,
-        self: { nodeId: identity.nodeId, bootId },
-        controllerId: () => null,
-        clock,
-        logger,
-        onDuplicate: ({ message }) => controller.note('security-identity-duplicate', 'error', message),
-        onImpostor: (sentence) => controller.note('security-refused', 'warn', sentence),
-      });
-      closers.push(async () => duplicates?.close());
-    }
-    await local.publish(controller.apiAddress);
-    if (options.lend) {
-      const worker = await lend(controller, foundation, options.name, bootId);
-      closers.push(() => worker.close());
-    } else controller.withdrawSelf();
-    const cluster = controller.transport.clusterAddress;
-    const clusterAddress = cluster && `${cluster.host}:${cluster.port}`;
     await announce(
-      {
-        role: 'controller',
-        pid: process.pid,
-        nodeId: identity.nodeId,
-        name: options.name,
-        version: productVersion,
-        apiAddress: controller.apiAddress,
-        clusterAddress,
-      },
-      `Covey controller ${options.name} is up.\n  API      ${controller.apiAddress}/v1\n  cluster  ${clusterAddress}\nAdd a machine: start "covey worker" there, then "covey join".`,
+      reportOf(node),
+      `Covey controller ${node.name} is up.\n  API      ${node.apiAddress}/v1\n  cluster  ${node.clusterAddress}\nAdd a machine: start "covey worker" there, then "covey join".`,
       options,
     );
-    return await runUntilStopped(close, logger, options);
+    return await runUntilStopped(node.close, foundation.logger, options);
   } catch (error) {
-    await close();
-    throw namingFullDisk(error, data.path);
+    await node.close();
+    throw error;
   }
-}
-
-/** The controller's own machine as a member: same key, same port, a session within the process. */
-async function lend(
-  controller: Controller,
-  { data, identity, engine, processHost, logger }: Foundation,
-  name: string,
-  bootId: BootId,
-): Promise<Worker> {
-  const { createWorker } = await import('../../src-worker/worker.ts');
-  const { createModelHandlers } = await import('../../src-worker/models/handlers.ts');
-  const { createDoctorHandlers } = await import('../../src-worker/doctor/handlers.ts');
-  controller.admitSelf(name);
-  return createWorker({
-    dataDirectory: data.path,
-    name,
-    version: productVersion,
-    bootId,
-    engine,
-    processHost,
-    transport: controller.transport,
-    controller: {
-      kind: 'local',
-      nodeId: identity.nodeId,
-      connect() {
-        const pair = createSessionPair(identity.nodeId, identity.nodeId);
-        controller.sessions.accept(pair.atController);
-        return pair.atWorker;
-      },
-    },
-    machine: await machineMark(identity.nodeId),
-    handlers: {
-      ...(await createModelHandlers({ dataDirectory: data.path, logger })),
-      ...createDoctorHandlers({
-        context: async () => controller.doctorContext(),
-        transport: controller.transport,
-        clock,
-      }),
-    },
-    onClusterSecret: () => undefined,
-    onName: () => undefined,
-    onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),
-    logger: logger.child({ role: 'worker' }),
-    clock,
-  });
 }

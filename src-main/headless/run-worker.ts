@@ -1,256 +1,32 @@
-import { randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
-import { setTimeout as delay } from 'node:timers/promises';
 import { CoveyError } from '#shared/errors.ts';
-import type { BootId } from '#shared/lib/ids.ts';
-import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
-import { announceNode } from '../nodejs/discovery/announce-node.ts';
-import { createDiscoveryView } from '../nodejs/discovery/view.ts';
-import { namingFullDisk } from '../nodejs/disk-full.ts';
-import { createDuplicateWatch } from '../nodejs/duplicate-watch.ts';
-import { machineMark } from '../nodejs/machine-id.ts';
-import { readMembership, type Membership } from '../nodejs/membership.ts';
-import { createSettingsPort } from '../nodejs/settings/settings-port.ts';
-import { openSettings } from '../nodejs/settings/settings-store.ts';
-import { createTransport } from '../nodejs/transport/transport-client.ts';
-import { productVersion } from '../nodejs/version.ts';
-import { createDoctorHandlers } from '../../src-worker/doctor/handlers.ts';
-import { createForwarder } from '../../src-worker/gateway/forwarder.ts';
-import { createJoiner, type Joiner } from '../../src-worker/joining/joiner.ts';
-import { createModelHandlers } from '../../src-worker/models/handlers.ts';
+import { startWorkerNode } from '../roles/worker-node.ts';
 import type { WorkerArguments } from './arguments.ts';
-import { openDiscovery } from './discovery.ts';
-import { layFoundation } from './foundation.ts';
-import { announce, closeAll, exitOnUncaught, runUntilStopped } from './lifecycle.ts';
-import { createMemberLife } from './member-life.ts';
-import { createWorkerSelf, type WorkerSelf } from './worker-self.ts';
-
-const clock = { now: Date.now };
+import { layHeadlessFoundation } from './foundation.ts';
+import { announce, exitOnUncaught, reportOf, runUntilStopped } from './lifecycle.ts';
 
 /** Joins when asked to, then lends this machine until stopped. A machine of no covey waits to be asked. */
 export async function startWorker(options: WorkerArguments): Promise<number> {
   const joinString = options.join === '-' ? await firstLine() : options.join;
-  const foundation = await layFoundation(options);
-  const { data, identity, logger } = foundation;
-  exitOnUncaught(logger);
-  const closers: Array<() => Promise<void>> = [() => data.close()];
-  const close = (): Promise<void> => closeAll(closers, logger);
+  const foundation = await layHeadlessFoundation(options);
+  exitOnUncaught(foundation.logger);
+  const node = await startWorkerNode({ ...options, joinString, foundation });
+  const { name, apiAddress, membership } = node;
   try {
-    const settings = await openSettings(data.path);
-    const local = await ensureLocalAccess(data.path, 'worker');
-    closers.push(() => local.publish(null));
-    const bootId = randomBytes(16).toString('hex') as BootId;
-    const transport = await createTransport({
-      processHost: foundation.processHost,
-      identity,
-      role: 'worker',
-      listen: options.cluster,
-      gatewaySocket: null,
-      logger: logger.child({ part: 'transport' }),
-    });
-    closers.push(() => transport.close());
-    const discovery = openDiscovery(options.discovery, settings, logger);
-    if (discovery) closers.push(() => discovery.close());
-
-    const selfHolder: { self?: WorkerSelf } = {};
-    const doctorContext = async () => {
-      if (!selfHolder.self) throw new CoveyError('shutting_down', 'This machine is still starting.');
-      return selfHolder.self.doctorContext();
-    };
-    const life = await createMemberLife({
-      foundation,
-      name: options.name,
-      bootId,
-      machine: await machineMark(identity.nodeId),
-      transport,
-      discovery,
-      handlers: {
-        ...(await createModelHandlers({ dataDirectory: data.path, logger })),
-        ...createDoctorHandlers({ context: doctorContext, transport, clock }),
-      },
-    });
-    closers.push(() => life.close());
-    const joiner = createJoiner({
-      transport,
-      nodeId: identity.nodeId,
-      name: options.name,
-      discovery,
-      dataDirectory: data.path,
-      keepClusterSecret: (secret) => life.keepClusterSecret(secret),
-      logger: logger.child({ part: 'joining' }),
-      clock,
-    });
-    closers.push(async () => joiner.close());
-    const duplicates = discovery
-      ? createDuplicateWatch({
-          discovery,
-          transport,
-          self: { nodeId: identity.nodeId, bootId },
-          controllerId: () => life.current?.membership.controllerId ?? null,
-          clock,
-          logger,
-        })
-      : null;
-    closers.push(async () => duplicates?.close());
-
-    const follow = (): void => {
-      if (!life.current && joiner.view().phase === 'joined') joiner.reset();
-      joiner.setAutomatic(life.current ? null : life.clusterSecret);
-      if (!discovery) return;
-      announceNode(discovery, {
-        role: 'worker',
-        nodeId: identity.nodeId,
-        bootId,
-        name: life.name,
-        version: productVersion,
-        clusterAddress: transport.clusterAddress,
-        clusterSecret: life.clusterSecret,
-      });
-    };
-    life.onChange(follow);
-
-    const canBeAsked = options.api !== null || life.clusterSecret !== null;
-    const membership = await firstMembership(data.path, joinString, canBeAsked, joiner);
-    joiner.onJoined((joined) => {
-      life.begin(joined).catch((error: unknown) => {
-        logger.error('the membership could not begin', { reason: CoveyError.from(error).message });
-      });
-    });
-    const started = membership ? life.begin(membership) : Promise.resolve(follow());
-
-    let apiAddress: string | null = null;
-    const self = createWorkerSelf({
-      foundation,
-      transport,
-      discovery,
-      look:
-        discovery &&
-        createDiscoveryView({
-          discovery,
-          transport,
-          selfId: identity.nodeId,
-          clock,
-          membership: () => ({
-            controllerId: life.current?.membership.controllerId ?? null,
-            memberIds: life.current?.worker.status().memberIds ?? [],
-          }),
-          clusterSecret: () => life.clusterSecret,
-        }),
-      joiner,
-      life,
-      settings: createSettingsPort({
-        store: settings,
-        lan: () => null,
-        onChanged: (sentence) => logger.info(sentence),
-      }),
-      apiAddress: () => apiAddress ?? '',
-      notices: () => duplicates?.notices() ?? [],
-    });
-    selfHolder.self = self;
-    await started;
-    if (options.api) {
-      const forwarder = await createForwarder({
-        listen: options.api,
-        dialGateway: (signal) =>
-          life.current
-            ? life.current.dialer.dialGateway(signal)
-            : Promise.reject(
-                new CoveyError(
-                  'not_a_member',
-                  'This machine belongs to no covey yet: run "covey join" here.',
-                ),
-              ),
-        status: () => life.current?.worker.status() ?? apart,
-        local,
-        self: self.port,
-        settings,
-        clock,
-        logger: logger.child({ part: 'gateway' }),
-      });
-      closers.push(() => forwarder.close());
-      apiAddress = forwarder.apiAddress;
-      await local.publish(apiAddress);
-    }
-    const cluster = transport.clusterAddress;
     await announce(
-      {
-        role: 'worker',
-        pid: process.pid,
-        nodeId: identity.nodeId,
-        name: options.name,
-        version: productVersion,
-        apiAddress,
-        clusterAddress: cluster && `${cluster.host}:${cluster.port}`,
-      },
+      reportOf(node),
       membership
-        ? `Covey worker ${options.name} lends this machine to ${membership.controllerName}.` +
+        ? `Covey worker ${name} lends this machine to ${membership.controllerName}.` +
             (apiAddress ? `\n  API  ${apiAddress}/v1` : '')
-        : `Covey worker ${options.name} waits to join a covey: run "covey join" here, in another terminal.`,
+        : `Covey worker ${name} waits to join a covey: run "covey join" here, in another terminal.`,
       options,
     );
-    return await runUntilStopped(close, logger, options);
+    return await runUntilStopped(node.close, foundation.logger, options);
   } catch (error) {
-    await close();
-    throw namingFullDisk(error, data.path);
-  }
-}
-
-/** What the API tells of a machine that belongs to no covey. */
-const apart = {
-  connected: false,
-  controllerName: null,
-  trouble: { code: 'not_a_member', message: 'This machine belongs to no covey yet.' },
-  engines: [],
-} as const;
-
-/**
- * The covey this machine belongs to: by the join string when there is one, else as remembered; null when it waits
- * to be asked. Throws when the join string is refused, and when nobody could ask it anything.
- */
-async function firstMembership(
-  dataDirectory: string,
-  joinString: string | undefined,
-  canBeAsked: boolean,
-  joiner: Joiner,
-): Promise<Membership | null> {
-  const known = await readMembership(dataDirectory);
-  if (joinString === undefined) {
-    if (known || canBeAsked) return known;
-    throw new CoveyError(
-      'not_a_member',
-      'This machine has not joined a covey yet, and with "--api none" nobody can tell it to. Run "covey invite" on the controller, then "covey worker --join STRING" here.',
-      { field: 'join' },
-    );
-  }
-  try {
-    await joiner.start({ joinString });
-    return await joined(joiner, dataDirectory);
-  } catch (thrown) {
-    const error = CoveyError.from(thrown);
-    // A service file may carry the string that was used at the first start: it is no reason not to start again.
-    if (known && stale.has(error.code)) return known;
+    await node.close();
     throw error;
   }
 }
-
-const joinPollMs = 20;
-
-/** The end of an attempt that was begun: the membership, or what it failed by. */
-async function joined(joiner: Joiner, dataDirectory: string): Promise<Membership | null> {
-  for (;;) {
-    const { phase, error } = joiner.view();
-    if (phase === 'joined') return readMembership(dataDirectory);
-    if (error) throw CoveyError.fromBody(error);
-    await delay(joinPollMs);
-  }
-}
-
-/** Refusals of a join string by the very controller that this machine belongs to. */
-const stale: ReadonlySet<string> = new Set([
-  'join_secret_used',
-  'join_secret_expired',
-  'join_secret_invalid',
-]);
 
 const joinLineMs = 60_000;
 

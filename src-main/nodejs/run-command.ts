@@ -26,6 +26,8 @@ const passed = [
   'TMP',
   'XDG_RUNTIME_DIR',
   'DBUS_SESSION_BUS_ADDRESS',
+  'DISPLAY',
+  'XAUTHORITY',
 ];
 
 /**

@@ -14,6 +14,8 @@ export const timings = {
   /** No tunnel byte, a busy slot and an idle or stopped debtor for this long: stalled. */
   stallMs: 10_000,
   drainMs: 10 * 60_000,
+  /** Running requests may go on for so long on a machine that gives way to its owner. */
+  giveWayMs: 30_000,
   joinSecretMs: 60 * 60_000,
   canaryMs: 60_000,
   loadStallMs: 180_000,

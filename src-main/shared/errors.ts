@@ -52,6 +52,7 @@ export const errorCatalogue = {
   deployment_not_found: notFound,
   node_not_found: notFound,
   node_ambiguous: badRequest,
+  node_name_taken: conflict,
   model_ambiguous: badRequest,
   // Model files
   model_file_not_found: notFound,
@@ -78,6 +79,7 @@ export const errorCatalogue = {
   // Serving
   not_ready: unavailable,
   node_draining: unavailable,
+  node_gave_way: unavailable,
   engine_unreachable: { status: 502, retryable: true, type: 'server_error' },
   engine_lost: { status: 502, retryable: true, type: 'server_error' },
   stream_interrupted: { status: 502, retryable: true, type: 'server_error' },

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { lendRulesSchema } from './domain/lend.ts';
 
 /**
  * What a person may set, in `config.json` of the data directory and by `/api/settings`. Every field has a
@@ -36,6 +37,27 @@ export const settingsSchema = z.strictObject(
           requireKey: flag.default(false),
           /** Host names, besides this machine's own, under which the API may be called. */
           allowedHosts: z.array(hostName, hostsMessage).max(32, hostsMessage).default([]),
+        },
+        onType(group),
+      )
+      .prefault({}),
+    lend: lendRulesSchema,
+    /** The desktop app of this machine; a machine without it keeps them for later. */
+    app: z
+      .strictObject(
+        {
+          /** Start with the session of the person who uses this machine, without a window. */
+          openAtLogin: flag.default(false),
+          updates: z
+            .strictObject(
+              {
+                /** Fetch new versions in the background; they are installed when nothing runs here. */
+                automatic: flag.default(true),
+                channel: z.enum(['stable', 'beta'], 'must be stable or beta').default('stable'),
+              },
+              onType(group),
+            )
+            .prefault({}),
         },
         onType(group),
       )

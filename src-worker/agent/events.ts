@@ -61,6 +61,14 @@ export type AgentEvent =
       readonly engineId: EngineId;
       readonly links: readonly LinkObservation[];
     }
+  /** The owner's rules, or whether they are met, have changed. */
+  | {
+      readonly type: 'lend';
+      readonly lending: boolean;
+      readonly why: string;
+      readonly cpuThreads: number | null;
+      readonly ramBytes: number | null;
+    }
   | { readonly type: 'tick' }
   | { readonly type: 'shutdown' };
 
@@ -78,6 +86,8 @@ export type AgentCommand =
       readonly program: EngineHostInit['program'];
     }
   | { readonly type: 'stopEngine'; readonly engineId: EngineId; readonly graceMs: number }
+  /** Whether the program with this pid gives the machine's people the processor first. */
+  | { readonly type: 'setPriority'; readonly pid: number; readonly low: boolean }
   | { readonly type: 'openLinks'; readonly engineId: EngineId; readonly stages: readonly StageTarget[] }
   | { readonly type: 'closeLinks'; readonly engineId: EngineId }
   | {

@@ -13,6 +13,7 @@ export const testConfig: AgentConfig = {
   stageStartMs: 60_000,
   canaryMs: 60_000,
   evidenceMs: 1_000,
+  giveWayMs: 30_000,
 };
 
 const gib = 1024 ** 3;

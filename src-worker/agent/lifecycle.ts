@@ -4,7 +4,7 @@ import type { EngineHostInit } from '#shared/host/engine-host.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import { drop, patch, type Draft } from './draft.ts';
 import { batchTokens, leaderPoll, leaderThreads, stageThreads } from './settings.ts';
-import { isAlive, isEnding, isFinal, type EngineRecord } from './state.ts';
+import { isAlive, isEnding, isFinal, lentCores, type EngineRecord } from './state.ts';
 
 /**
  * A stage serves one client, which opens and closes its one connection a few times while it starts (asking for
@@ -55,6 +55,7 @@ function startHost(draft: Draft, engineId: EngineId, linkPorts: readonly number[
   if (!record) return;
   const { assignment } = record;
   const { config } = draft.state;
+  const cores = lentCores(draft.state);
   const others = [...draft.state.engines.values()].filter((other) => other !== record && isAlive(other));
   const otherCpuEngines = others.filter(({ assignment: other }) =>
     other.kind === 'rpc' ? other.device === 'CPU' : other.cpuLayers > 0,
@@ -66,7 +67,7 @@ function startHost(draft: Draft, engineId: EngineId, linkPorts: readonly number[
     program = {
       kind: 'rpc',
       device: assignment.device,
-      threads: stageThreads(assignment, config.physicalCores, otherCpuEngines),
+      threads: Math.min(cores, stageThreads(assignment, cores, otherCpuEngines)),
       startMs: config.stageStartMs,
     };
   } else {
@@ -83,7 +84,7 @@ function startHost(draft: Draft, engineId: EngineId, linkPorts: readonly number[
       localDevices: assignment.localDevices,
       tensorSplit: assignment.tensorSplit,
       rpcEndpoints: linkPorts.map((port) => `127.0.0.1:${port}`),
-      threads: leaderThreads(assignment, config.physicalCores, otherCpuEngines),
+      threads: leaderThreads(assignment, cores, otherCpuEngines),
       poll: leaderPoll(assignment, others.length),
       batch: batchTokens(assignment.modelBytes),
       loadStallMs: assignment.loadStallMs,

@@ -21,6 +21,18 @@ export interface AgentConfig {
   readonly canaryMs: number;
   /** After a leader's engine died: how long to wait for a link to say which stage was the cause. */
   readonly evidenceMs: number;
+  /** How long requests may go on after this machine has begun to give way. */
+  readonly giveWayMs: number;
+}
+
+/** How far the owner lends this machine now. */
+export interface Lend {
+  /** null: it is lent; else since when not. */
+  readonly awaySince: number | null;
+  /** Why it is not lent, in sentences; empty when it is. */
+  readonly why: string;
+  readonly cpuThreads: number | null;
+  readonly ramBytes: number | null;
 }
 
 /** One engine this worker has taken on, from its assignment until the controller no longer names it. */
@@ -67,6 +79,7 @@ export interface AgentState {
   readonly lastAckAt: number | null;
   /** Engine ids that must not be started (again). */
   readonly fences: ReadonlyMap<DeploymentId, Fence>;
+  readonly lend: Lend;
   readonly closing: boolean;
 }
 
@@ -80,8 +93,14 @@ export function initialAgentState(config: AgentConfig): AgentState {
     leaseMs: 0,
     lastAckAt: null,
     fences: new Map(),
+    lend: { awaySince: null, why: '', cpuThreads: null, ramBytes: null },
     closing: false,
   };
+}
+
+/** Cores that engines may count on. */
+export function lentCores({ config, lend }: AgentState): number {
+  return Math.min(config.physicalCores, lend.cpuThreads ?? Infinity);
 }
 
 /** `failed` and `stopped` are final. */

@@ -69,6 +69,30 @@ const anyEvent: fc.Arbitrary<AgentEvent> = fc.oneof(
       .tuple(anyId, anyError)
       .map(([engineId, error]) => ({ type: 'host_exit', engineId, error }) as const),
   },
+  {
+    weight: 3,
+    arbitrary: anyId.chain((engineId) =>
+      fc.integer({ min: 0, max: 3_000 }).map((rssBytes) => ({
+        type: 'host_beat' as const,
+        engineId,
+        pid: 7,
+        rssBytes,
+        cpuMs: 1,
+        suspended: false,
+        busySlots: null,
+      })),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record<Extract<AgentEvent, { type: 'lend' }>>({
+      type: fc.constant('lend'),
+      lending: fc.boolean(),
+      why: fc.constant('Somebody uses it.'),
+      cpuThreads: fc.constantFrom(null, 1, 64),
+      ramBytes: fc.constantFrom(null, 0, 4_000),
+    }),
+  },
   { weight: 1, arbitrary: fc.constant<AgentEvent>({ type: 'shutdown' }) },
 );
 
@@ -105,6 +129,9 @@ class World {
           break;
         case 'removeGrants':
           expect(this.grants.delete(command.engineId), 'a grant removed that was not given').toBe(true);
+          break;
+        case 'setPriority':
+          expect(command.pid).toBe(7);
           break;
         case 'recordCanary':
         case 'report':

@@ -3,6 +3,8 @@ import type { EngineAssignment } from '#shared/domain/engine.ts';
 import type { AgentCommand, AgentEvent, CanaryRecord, StepContext } from './events.ts';
 import { patch, put, type Draft } from './draft.ts';
 import { isFenced, withFence } from './fence.ts';
+import type { ErrorBody } from '#shared/errors.ts';
+import { beyondLimit, gaveWay, gaveWayError, lendChanged, stepBack } from './lend.ts';
 import {
   dropUnnamed,
   fail,
@@ -30,6 +32,7 @@ const certainMargin = 0.25;
  * 4. A leader that dies waits a moment for a link to say which stage was lost.
  * 5. Without a session nothing changes until the lease, counted from the last ack, is over: then all ends.
  * 6. Ended engines stay in the observed set as long as the controller names them.
+ * 7. While the machine is not lent nothing is taken on; what runs steps back at once and ends in time (`lend`).
  */
 export function step(
   state: AgentState,
@@ -75,6 +78,7 @@ function apply(draft: Draft, event: AgentEvent): void {
       return;
     case 'host_listening':
       whileRunning(draft, event.engineId, () => ({ port: event.port, pid: event.pid }));
+      stepBack(draft, event.engineId);
       return;
     case 'host_beat':
       whileRunning(draft, event.engineId, () => ({
@@ -84,6 +88,8 @@ function apply(draft: Draft, event: AgentEvent): void {
         suspended: event.suspended,
         busySlots: event.busySlots,
       }));
+      stepBack(draft, event.engineId);
+      beyondLimit(draft, event.engineId);
       return;
     case 'host_canary':
       canaryAnswered(draft, event.engineId, event.firstToken, event.firstMargin, event.recorded);
@@ -104,8 +110,12 @@ function apply(draft: Draft, event: AgentEvent): void {
       if (draft.state.engines.get(event.engineId)?.linksHeld)
         patch(draft, event.engineId, { links: event.links });
       return;
+    case 'lend':
+      lendChanged(draft, event);
+      return;
     case 'tick':
       suspicionsOver(draft);
+      gaveWay(draft);
       expireLease(draft);
       return;
     case 'shutdown':
@@ -142,17 +152,13 @@ function reconcile(
 }
 
 function takeOn(draft: Draft, assignment: EngineAssignment): void {
-  const fenced = isFenced(draft.state.fences, assignment);
+  const refusal = refusalOf(draft, assignment);
+  const fenced = refusal !== null && refusal.code !== 'node_gave_way';
   if (!fenced) draft.state = { ...draft.state, fences: withFence(draft.state.fences, assignment) };
   put(draft, assignment.engineId, {
     assignment,
-    phase: fenced ? 'failed' : 'starting',
-    error: fenced
-      ? {
-          code: 'engine_start_failed',
-          message: `engine ${assignment.engineId} has run here before and is over`,
-        }
-      : null,
+    phase: refusal ? 'failed' : 'starting',
+    error: refusal,
     progress: null,
     startedAt: draft.context.now,
     port: null,
@@ -164,11 +170,22 @@ function takeOn(draft: Draft, assignment: EngineAssignment): void {
     suspended: false,
     busySlots: null,
     links: [],
-    host: fenced ? 'ended' : 'waiting',
+    host: refusal ? 'ended' : 'waiting',
     linksHeld: false,
     stopError: null,
     suspicion: null,
   });
+}
+
+/** Why an engine is not started here; null: it is. */
+function refusalOf(draft: Draft, assignment: EngineAssignment): ErrorBody | null {
+  if (isFenced(draft.state.fences, assignment)) {
+    return {
+      code: 'engine_start_failed',
+      message: `engine ${assignment.engineId} has run here before and is over`,
+    };
+  }
+  return draft.state.lend.awaySince === null ? null : gaveWayError(draft);
 }
 
 /**

@@ -6,7 +6,8 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { LocalAccess } from '../../src-main/nodejs/access/local-access.ts';
 import { selfRouteGroup } from '../../src-main/nodejs/access/self-routes.ts';
-import { signInPage } from '../../src-main/nodejs/access/sign-in-page.ts';
+import { dashboardPage } from '../../src-main/nodejs/access/dashboard-page.ts';
+import { machinePage } from '../../src-main/nodejs/access/machine-page.ts';
 import { BodyBudget } from '../../src-main/nodejs/http/body.ts';
 import { startHttpServer } from '../../src-main/nodejs/http/http-server.ts';
 import { coveyShape, openAiShape, respondJson } from '../../src-main/nodejs/http/respond.ts';
@@ -86,7 +87,8 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
         ],
       },
       health(options),
-      signInPage(),
+      dashboardPage(),
+      machinePage(),
     ],
     ...workerAccess({ ...options, isMember: () => options.status().trouble?.code !== 'not_a_member' }),
     allowedHosts: () => settings.current.api.allowedHosts,

@@ -91,6 +91,18 @@ describe('downloadModel', () => {
     expect((await library.resolve(SOURCE)).path).toBe(model.path);
   });
 
+  it('asks for no byte beyond what the owner lends', async () => {
+    library = await openModelLibrary(directory, {
+      clock: { now: () => 7 },
+      logger: collectingLogger().logger,
+      quotaBytes: () => storyBytes - 1,
+    });
+    const progress: number[] = [];
+    const error = await refusal(pull(SOURCE, { onProgress: ({ doneBytes }) => progress.push(doneBytes) }));
+    expect(error.code).toBe('disk_full');
+    expect(progress.every((doneBytes) => doneBytes === 0)).toBe(true);
+  });
+
   it('does not fetch again what is there', async () => {
     const model = await pull();
     const requests = hub.requests.length;

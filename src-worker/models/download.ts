@@ -88,7 +88,9 @@ async function download(
   await requireSpace(folder, missingBytes);
 
   const meter = progressMeter(totalBytes, options.onProgress);
-  for (const each of files) await downloadFile(settings, each, folder, basename(each.path), meter, signal);
+  await library.withRoom(totalBytes, async () => {
+    for (const each of files) await downloadFile(settings, each, folder, basename(each.path), meter, signal);
+  });
   meter.finish();
   const only = files.length === 1 ? files[0] : undefined;
   return await library.adopt(folder, basename(paths[0] as string), {

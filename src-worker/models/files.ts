@@ -26,7 +26,7 @@ function diskFull(directory: string, needed: number, free: number | null): Covey
   );
 }
 
-function megabytes(bytes: number): string {
+export function megabytes(bytes: number): string {
   return `${Math.ceil(bytes / 1e6)} MB`;
 }
 

@@ -22,11 +22,17 @@ const MAX_DOWNLOAD_MS = 7 * 24 * 60 * 60_000;
 export async function createModelHandlers(options: {
   readonly dataDirectory: string;
   readonly logger: Logger;
+  /** How much the owner lends for models; null: the disk is the limit. */
+  readonly quotaBytes?: () => number | null;
   readonly environment?: NodeJS.ProcessEnv;
 }): Promise<ModelHandlers> {
   const { dataDirectory, logger, environment = process.env } = options;
   const clock = { now: Date.now };
-  const library = await openModelLibrary(join(dataDirectory, 'models'), { clock, logger });
+  const library = await openModelLibrary(join(dataDirectory, 'models'), {
+    clock,
+    logger,
+    ...(options.quotaBytes ? { quotaBytes: options.quotaBytes } : {}),
+  });
   const hub = hubFrom(environment, logger);
   return {
     'model.resolve': async ({ model }, { signal }) => await library.resolve(model, { signal }),

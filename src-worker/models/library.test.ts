@@ -145,6 +145,29 @@ describe('importing', () => {
   });
 });
 
+describe('a quota', () => {
+  it('refuses what the owner does not lend the room for, whatever else is coming in, and leaves nothing', async () => {
+    const model = await library.importFile(story);
+    let quotaBytes: number | null = model.fileBytes * 2.5;
+    const limited = await openModelLibrary(join(directory, 'models'), {
+      clock,
+      logger: collectingLogger().logger,
+      quotaBytes: () => quotaBytes,
+    });
+    const [second, third] = await Promise.allSettled([
+      limited.importFile(story, { name: 'second' }),
+      limited.importFile(story, { name: 'third' }),
+    ]);
+    expect([second.status, third.status].sort()).toEqual(['fulfilled', 'rejected']);
+    const error = await refusal(limited.importFile(story, { name: 'fourth' }));
+    expect(error.code).toBe('disk_full');
+    expect(error.message).toMatch(/lends \d+ MB of its disk for models: \d+ MB are taken/);
+    expect(await readdir(join(directory, 'models', '.incoming')).catch(() => [])).toEqual([]);
+    quotaBytes = null;
+    await limited.importFile(story, { name: 'fourth' });
+  });
+});
+
 describe('resolving', () => {
   it('says which models there are', async () => {
     await library.importFile(story);

@@ -6,7 +6,7 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { LibraryModel, ResolvedModel, TransferProgress } from '#shared/protocol/requests.ts';
 import { abortError } from './abort.ts';
-import { copyWhole, namedDiskError, progressMeter, syncDirectory } from './files.ts';
+import { copyWhole, megabytes, namedDiskError, progressMeter, syncDirectory } from './files.ts';
 import { inspectModelFile, type InspectedModel } from './inspect.ts';
 import { readIndex, toLibraryModel, writeIndex, type IndexEntry } from './library-index.ts';
 import { checkModelName, sanitiseModelName } from './names.ts';
@@ -32,14 +32,19 @@ const incoming = '.incoming';
 /** Opens the library in `directory`, made if it is missing, and puts its index right. */
 export async function openModelLibrary(
   directory: string,
-  options: { readonly clock: Clock; readonly logger: Logger },
+  options: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    /** How much the owner lends for models; null: the disk is the limit. */
+    readonly quotaBytes?: () => number | null;
+  },
 ): Promise<ModelLibrary> {
   const path = resolve(directory);
   await mkdir(path, { recursive: true, mode: 0o700 });
   await rm(join(path, incoming), { recursive: true, force: true });
   const { entries, changed } = await readIndex(path, options.clock.now(), options.logger);
   if (changed) await writeIndex(path, entries.values());
-  return new ModelLibrary(path, entries, options.clock);
+  return new ModelLibrary(path, entries, options.clock, options.quotaBytes ?? (() => null));
 }
 
 /**
@@ -49,12 +54,21 @@ export async function openModelLibrary(
 export class ModelLibrary {
   readonly directory: string;
   readonly #clock: Clock;
+  readonly #quotaBytes: () => number | null;
+  /** Of imports and downloads under way. */
+  #comingBytes = 0;
   readonly #entries: Map<string, IndexEntry>;
   /** Lower-case names that an import or download is about to take. */
   readonly #reserved = new Set<string>();
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(directory: string, entries: Map<string, IndexEntry>, clock: Clock) {
+  constructor(
+    directory: string,
+    entries: Map<string, IndexEntry>,
+    clock: Clock,
+    quotaBytes: () => number | null,
+  ) {
+    this.#quotaBytes = quotaBytes;
     this.directory = directory;
     this.#entries = entries;
     this.#clock = clock;
@@ -95,7 +109,8 @@ export class ModelLibrary {
     const found = await inspectModelFile(path, { signal });
     if (!found.ok) throw found.error;
     const name = options.name ?? sanitiseModelName(modelStem(basename(found.value.path)));
-    return await this.withName(name, found.value, async () => {
+    const { fileBytes } = found.value.info;
+    const copyIn = async (): Promise<LibraryModel> => {
       const folder = await this.#incomingFolder();
       const meter = progressMeter(found.value.info.fileBytes, options.onProgress);
       try {
@@ -111,7 +126,8 @@ export class ModelLibrary {
         if (signal.aborted) throw abortError(signal, `importing ${path}`);
         throw namedDiskError(thrown, this.directory, found.value.info.fileBytes);
       }
-    });
+    };
+    return await this.withName(name, found.value, () => this.withRoom(fileBytes, copyIn));
   }
 
   /**
@@ -124,6 +140,26 @@ export class ModelLibrary {
     return await this.withName(options.name, found.value, async () =>
       this.#settle(folder, options.name, options.source, found.value, options.contentHash),
     );
+  }
+
+  /**
+   * Runs `work`, which adds so many bytes to the library. Rejects with `disk_full` when the owner lends less.
+   */
+  async withRoom<T>(bytes: number, work: () => Promise<T>): Promise<T> {
+    const quota = this.#quotaBytes();
+    const held = [...this.#entries.values()].reduce((sum, entry) => sum + entry.fileBytes, this.#comingBytes);
+    if (quota !== null && held + bytes > quota) {
+      throw new CoveyError(
+        'disk_full',
+        `this machine lends ${megabytes(quota)} of its disk for models: ${megabytes(held)} are taken, and this one needs ${megabytes(bytes)}`,
+      );
+    }
+    this.#comingBytes += bytes;
+    try {
+      return await work();
+    } finally {
+      this.#comingBytes -= bytes;
+    }
   }
 
   /** Deletes a model's files. Whether it is in use is for the caller to know. */

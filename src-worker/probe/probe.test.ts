@@ -117,7 +117,7 @@ it('telemetry fits the schema, follows the devices, and counts both processes', 
   expect(telemetrySchema.parse(sample)).toEqual(sample);
   expect(sample.ownRssBytes).toBeGreaterThan(5e9);
   expect(sample.deviceFree).toEqual([
-    { id: 'CPU', freeBytes: sample.ramAvailableBytes },
-    { id: 'CUDA0', freeBytes: 3 },
+    { id: 'CPU', freeBytes: sample.ramAvailableBytes, load: sample.cpuLoad, celsius: sample.celsius },
+    { id: 'CUDA0', freeBytes: 3, load: null, celsius: null },
   ]);
 });

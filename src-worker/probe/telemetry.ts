@@ -2,20 +2,23 @@ import { readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
 import type { Device, Telemetry } from '#shared/domain/node.ts';
+import { createCardWatch } from './card-figures.ts';
+import { createCpuTemperature } from './cpu-temperature.ts';
 import { availableBytes } from './memory.ts';
+import { createNetworkRate } from './network-rate.ts';
 
 export interface TelemetrySampler {
   /** Cheap enough for every heartbeat. CPU load is that since the last sample. */
   sample(): Telemetry;
-  /** Devices of the last probe, for their free memory; the CPU's is always fresh. */
+  /** Devices of the last probe; their free memory is fresh for the CPU and for cards that tell it. */
   setDevices(devices: readonly Device[]): void;
 }
 
 const diskEveryMs = 30_000;
 
 /**
- * Live figures of this machine. Reads two small files of /proc on Linux and the system's own calls elsewhere; the
- * disk is looked at every 30 s and not waited for.
+ * Live figures of this machine. Reads three small files of /proc on Linux and the system's own calls elsewhere; the
+ * disk is looked at every 30 s, temperatures and cards every few seconds, and none of them is waited for.
  * @param now monotonic ms
  */
 export function createTelemetrySampler(options: {
@@ -26,6 +29,9 @@ export function createTelemetrySampler(options: {
   let before = readCpuTimes();
   let devices: readonly Device[] = [];
   let diskFreeBytes: number | null = null;
+  const network = createNetworkRate(options.now);
+  const temperature = createCpuTemperature(options.now);
+  const cardWatch = createCardWatch(options.now);
   let diskAt = -Infinity;
 
   const lookAtDisk = async (): Promise<void> => {
@@ -52,16 +58,27 @@ export function createTelemetrySampler(options: {
       // Two samples in the same tick tell nothing; the longer span will.
       if (load !== null) before = after;
       const ramAvailableBytes = availableBytes();
+      const cards = cardWatch.figures(devices);
       return {
         cpuLoad: load,
         ramTotalBytes: totalmem(),
         ramAvailableBytes,
         diskFreeBytes,
         ownRssBytes: process.memoryUsage.rss() + (options.transportRssBytes() ?? 0),
-        deviceFree: devices.map((device) => ({
-          id: device.id,
-          freeBytes: device.kind === 'cpu' ? ramAvailableBytes : device.freeBytes,
-        })),
+        deviceFree: devices.map((device) => {
+          if (device.kind === 'cpu') {
+            return { id: device.id, freeBytes: ramAvailableBytes, load, celsius: temperature.celsius() };
+          }
+          const card = device.pciId === null ? undefined : cards.get(device.pciId);
+          return {
+            id: device.id,
+            freeBytes: card?.freeBytes ?? device.freeBytes,
+            load: card?.load ?? null,
+            celsius: card?.celsius ?? null,
+          };
+        }),
+        ...network.sample(),
+        celsius: temperature.celsius(),
       };
     },
   };

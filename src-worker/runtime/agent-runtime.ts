@@ -8,10 +8,12 @@ import type { ProcessHost } from '../../src-main/nodejs/process-host/process-hos
 import type { Transport } from '../../src-main/nodejs/transport/transport.ts';
 import type { AgentCommand, AgentEvent } from '../agent/events.ts';
 import { observe } from '../agent/observe.ts';
-import { initialAgentState, isQuiet, type AgentConfig, type EngineRecord } from '../agent/state.ts';
+import { initialAgentState, isAlive, isQuiet, type AgentConfig, type EngineRecord } from '../agent/state.ts';
 import { step } from '../agent/step.ts';
+import { setProgramPriority } from '../engines/priority.ts';
 import { createEngineSupervisor, type SupervisedEvent } from '../engines/engine-supervisor.ts';
 import { openCanaryRecords } from '../journal/canary-records.ts';
+import { usedBy, type Used } from '../lend/limits.ts';
 import type { WorkerEngine } from '../worker-engine.ts';
 import { createLinkManager } from './link-manager.ts';
 
@@ -20,6 +22,8 @@ const tickMs = 500;
 export interface AgentRuntime {
   dispatch(event: AgentEvent): void;
   observed(): EngineObservation[];
+  /** What the engines that live take of this machine. */
+  used(): Used;
   /** The last assignments generation that was acted on. */
   readonly generation: number;
   /** Stops every engine; resolves when they are gone, at the latest shortly after the grace. */
@@ -134,6 +138,9 @@ export function createAgentRuntime(options: {
       case 'stopEngine':
         supervisor.stop(command.engineId, command.graceMs);
         return;
+      case 'setPriority':
+        setProgramPriority(command.pid, command.low);
+        return;
       case 'openLinks':
         links.open(command.engineId, command.stages);
         return;
@@ -169,6 +176,7 @@ export function createAgentRuntime(options: {
   return {
     dispatch,
     observed: () => observe(state),
+    used: () => usedBy([...state.engines.values()].filter(isAlive)),
     get generation() {
       return state.generation;
     },

@@ -1,6 +1,8 @@
 import type { Address } from '#shared/domain/node.ts';
 import type { BootId } from '#shared/lib/ids.ts';
+import { defaultSettings } from '#shared/settings.ts';
 import type { LogFields, Logger, LogLevel } from '#shared/lib/logger.ts';
+import type { LendPort } from '../lend/lend-monitor.ts';
 import type { WorkerOptions } from '../worker.ts';
 import type { ControllerWays } from './controller-addresses.ts';
 import type { RequestHandlers } from './requests.ts';
@@ -20,16 +22,23 @@ export function handlers(given: Partial<RequestHandlers> = {}): RequestHandlers 
   };
 }
 
+/** For tests: an owner without wishes. */
+export function alwaysLent(): LendPort {
+  const state = { lending: true, since: 0, heldBackBy: [], unavailable: [] };
+  return { state: () => state, rules: () => defaultSettings.lend, onChange: () => () => undefined };
+}
+
 /** For tests: a worker whose machine cares for nothing that the controller says to it as a whole. */
 export const unconcerned: Pick<
   WorkerOptions,
-  'bootId' | 'onClusterSecret' | 'onName' | 'onNotice' | 'machine'
+  'bootId' | 'onClusterSecret' | 'onName' | 'onNotice' | 'machine' | 'lend'
 > = {
   bootId: 'b'.repeat(32) as BootId,
   onClusterSecret: () => undefined,
   onName: () => undefined,
   onNotice: () => undefined,
   machine: null,
+  lend: alwaysLent(),
 };
 
 /** For tests: a controller that is where it is. */

@@ -4,7 +4,7 @@ import { CoveyError } from '#shared/errors.ts';
 import { workerFrame, type HelloFrame, type WorkerFrame } from '#shared/protocol/session.ts';
 import type { PeerSession } from '../../src-main/nodejs/transport/transport.ts';
 import { createSessionPair } from '../../src-main/nodejs/transport/memory-session.ts';
-import { collectingLogger } from './fixtures.ts';
+import { alwaysLent, collectingLogger } from './fixtures.ts';
 import { createSessionClient, type SessionClient, type SessionFrame } from './session-client.ts';
 
 const controllerId = 'c'.repeat(64) as NodeId;
@@ -16,6 +16,9 @@ const telemetry = {
   diskFreeBytes: null,
   ownRssBytes: 1,
   deviceFree: [],
+  receiveBytesPerS: null,
+  sendBytesPerS: null,
+  celsius: null,
 };
 const hello: HelloFrame = {
   type: 'hello',
@@ -96,7 +99,7 @@ function connect(dial: (signal: AbortSignal) => Promise<PeerSession>, firstMs = 
   client = createSessionClient({
     dial,
     hello: async () => hello,
-    heartbeat: () => ({ telemetry, problems: [] }),
+    heartbeat: () => ({ telemetry, problems: [], lend: alwaysLent().state() }),
     onWelcome: () => (seen.welcomes += 1),
     onAck: () => (seen.acks += 1),
     onFrame: (frame) => seen.frames.push(frame),
@@ -126,6 +129,18 @@ describe('session client', () => {
     await vi.waitFor(() => expect(seen.frames).toEqual([members]));
     expect(client.send({ type: 'goodbye', reason: 'x' })).toBe(true);
     expect(hub.sessions).toHaveLength(1);
+  });
+
+  it('beats before its time when told to, and only within a session', async () => {
+    const hub = controller((frame, peer) => {
+      if (frame.type === 'hello') peer.send(JSON.stringify({ ...welcome, heartbeatMs: 60_000 }));
+    });
+    const { client, seen } = connect(hub.dial);
+    client.beat();
+    await vi.waitFor(() => expect(seen.welcomes).toBe(1));
+    client.beat();
+    await vi.waitFor(() => expect(hub.received).toHaveLength(2));
+    expect(hub.received[1]).toMatchObject({ type: 'heartbeat', seq: 1, lend: { lending: true } });
   });
 
   it('dials again at once when the session is lost', async () => {

@@ -8,6 +8,7 @@ import {
   type HelloFrame,
   type WorkerFrame,
 } from '#shared/protocol/session.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
 import type { PeerSession } from '../../src-main/nodejs/transport/transport.ts';
 
@@ -18,6 +19,8 @@ export type SessionFrame = Exclude<ControllerFrame, { type: 'welcome' | 'refused
 export interface SessionClient {
   /** Sends within a welcomed session; false when there is none. */
   send(frame: WorkerFrame): boolean;
+  /** A heartbeat before its time: something in it must be known now. Nothing happens without a session. */
+  beat(): void;
   /** What stands between this worker and its controller; null while a session is welcomed. */
   readonly trouble: ErrorBody | null;
   readonly welcome: Welcome | null;
@@ -36,7 +39,11 @@ export interface SessionClientOptions {
   readonly dial: (signal: AbortSignal) => Promise<PeerSession>;
   /** Made anew for every session. */
   readonly hello: () => Promise<HelloFrame>;
-  readonly heartbeat: () => { readonly telemetry: Telemetry; readonly problems: string[] };
+  readonly heartbeat: () => {
+    readonly telemetry: Telemetry;
+    readonly problems: string[];
+    readonly lend: LendState;
+  };
   readonly onWelcome: (welcome: Welcome, session: PeerSession) => void;
   /** @param at the controller's clock, epoch ms */
   readonly onAck: (at: number) => void;
@@ -92,7 +99,11 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
   let drop: ((lost: ReadonlySet<string>) => void) | null = null;
   let wake: (() => void) | null = null;
   let hurried = false;
-  let active: { readonly session: PeerSession; readonly welcome: Welcome } | null = null;
+  let active: {
+    readonly session: PeerSession;
+    readonly welcome: Welcome;
+    readonly beat: () => void;
+  } | null = null;
   let trouble: ErrorBody | null = { code: 'controller_unreachable', message: 'not connected yet' };
   let lastLogged = '';
 
@@ -218,11 +229,12 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
             if (welcomed) return;
             welcomed = true;
             clearTimeout(unanswered);
-            active = { session, welcome: frame };
+            const beatNow = (): void => heartbeat(frame.silenceMs);
+            active = { session, welcome: frame, beat: beatNow };
             trouble = null;
             lastLogged = '';
             ackedAt = performance.now();
-            beat = setInterval(() => heartbeat(frame.silenceMs), frame.heartbeatMs);
+            beat = setInterval(beatNow, frame.heartbeatMs);
             logger.info('connected to the controller', {
               controller: frame.controllerName,
               name: frame.name,
@@ -280,6 +292,7 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
       active.session.send(JSON.stringify(frame));
       return true;
     },
+    beat: () => active?.beat(),
     get trouble() {
       return trouble;
     },

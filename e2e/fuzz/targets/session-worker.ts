@@ -2,6 +2,7 @@ import { nodeIdSchema } from '../../../src-main/shared/lib/ids.ts';
 import { helloFrame, workerFrame } from '../../../src-main/shared/protocol/session.ts';
 import { workerRequests } from '../../../src-main/shared/protocol/requests.ts';
 import { silentLogger } from '../../../src-main/nodejs/transport/fixtures.ts';
+import { alwaysLent } from '../../../src-worker/runtime/fixtures.ts';
 import { createRequestServer, type RequestHandlers } from '../../../src-worker/runtime/requests.ts';
 import { createSessionClient } from '../../../src-worker/runtime/session-client.ts';
 import { readCorpus } from '../corpus.ts';
@@ -33,7 +34,7 @@ export function createTarget(): FuzzTarget {
           return session.peer;
         },
         hello: async () => hello,
-        heartbeat: () => ({ telemetry: hello.telemetry, problems: [] }),
+        heartbeat: () => ({ telemetry: hello.telemetry, problems: [], lend: alwaysLent().state() }),
         onWelcome: () => void (welcomes += 1),
         onAck: () => undefined,
         onFrame: (frame) => {

@@ -203,14 +203,31 @@ describe('settings', () => {
   it('are shown, one or all', async () => {
     const settings = () => view({ ...defaultSettings, api: { requireKey: false, allowedHosts: ['a', 'b'] } });
     expect((await covey('config', { settings })).stdout).toMatchInlineSnapshot(`
-      "discovery.enabled:   true
-      api.requireKey:      false
-      api.allowedHosts:    a, b
-      lan.enabled:         false
-      lan.port:            7880
-      lan.certificateFile: none
-      lan.keyFile:         none
-      kept in:             /data/config.json
+      "discovery.enabled:           true
+      api.requireKey:              false
+      api.allowedHosts:            a, b
+      lend.enabled:                true
+      lend.limits.cpuThreads:      none
+      lend.limits.ramBytes:        none
+      lend.limits.diskBytes:       none
+      lend.limits.uploadBytesPerS: none
+      lend.schedule:               none
+      lend.idleMinutes:            none
+      lend.giveWay.onBattery:      true
+      lend.giveWay.programs:       none
+      lend.giveWay.fullScreen:     false
+      lend.giveWay.hotCelsius:     none
+      lend.kinds.inference:        true
+      lend.kinds.kernels:          true
+      lend.kinds.commands:         false
+      app.openAtLogin:             false
+      app.updates.automatic:       true
+      app.updates.channel:         stable
+      lan.enabled:                 false
+      lan.port:                    7880
+      lan.certificateFile:         none
+      lan.keyFile:                 none
+      kept in:                     /data/config.json
       "
     `);
     expect((await covey('config get lan.port', { settings })).stdout).toBe('7880\n');

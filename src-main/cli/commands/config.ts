@@ -117,6 +117,10 @@ function leaves(value: object, prefix = ''): [string, unknown][] {
 
 function shown(value: unknown): string {
   if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
-  if (Array.isArray(value)) return printable(value.join(', '));
+  if (Array.isArray(value)) {
+    return printable(
+      value.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(', '),
+    );
+  }
   return printable(typeof value === 'string' ? value : JSON.stringify(value));
 }

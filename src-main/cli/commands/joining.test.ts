@@ -39,6 +39,7 @@ const self = (join: JoinView | null, membership: SelfView['membership'] = null):
   dataDirectory: '/somewhere',
   membership,
   join,
+  lend: null,
   notices: [],
 });
 

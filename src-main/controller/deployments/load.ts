@@ -1,25 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { DeploymentId } from '#shared/lib/ids.ts';
 import type { LoadBody } from '#shared/api/schema.ts';
-import type { DeploymentRequest } from '#shared/domain/deployment.ts';
-import { CoveyError, type ErrorCode } from '#shared/errors.ts';
-import type { Clock } from '#shared/lib/clock.ts';
-import type { ResolvedModel } from '#shared/protocol/requests.ts';
-import type { Runtime } from '../runtime/runtime.ts';
+import { CoveyError } from '#shared/errors.ts';
 import { newReplica, planPlacement } from '../scheduler/placing.ts';
-import type { Policy } from '../scheduler/policy.ts';
-import { findNode } from '../service/node-refs.ts';
-import type { SessionRegistry } from '../sessions/session-registry.ts';
-import type { ControllerState, DeploymentRecord, NodeRecord } from '../state/state.ts';
-
-const resolveMs = 15_000;
-
-export interface LoadContext {
-  readonly runtime: Runtime;
-  readonly sessions: SessionRegistry;
-  readonly clock: Clock;
-  readonly policy: Policy;
-}
+import type { ControllerState, DeploymentRecord } from '../state/state.ts';
+import { nameConflict, prepareLoad, type LoadContext } from './prepare-load.ts';
 
 export interface LoadResult {
   readonly id: DeploymentId;
@@ -28,11 +13,10 @@ export interface LoadResult {
 
 /**
  * Accepts a wish to load a model, or refuses it with nothing left behind:
- * 1. names become nodes; shares are checked;
- * 2. the machines are asked for the file (only the leader, if one was named);
- * 3. the same model with equal arguments is the deployment that exists, with others `already_loaded`;
- * 4. a placement is planned; what cannot fit is refused with the reasons;
- * 5. deployment and first replica are recorded together.
+ * 1. names become nodes, shares are checked, the machines are asked for the file (`prepareLoad`);
+ * 2. the same model with equal arguments is the deployment that exists, with others `already_loaded`;
+ * 3. a placement is planned; what cannot fit is refused with the reasons;
+ * 4. deployment and first replica are recorded together.
  */
 export async function loadModel(
   context: LoadContext,
@@ -41,39 +25,21 @@ export async function loadModel(
 ): Promise<LoadResult> {
   const { runtime, clock, policy } = context;
   // 1.
-  const request = readRequest(runtime.state, body);
-  // 2.
-  const found = await findModel(context, request, signal);
+  const wanted = await prepareLoad(context, body, signal);
   // From here on synchronous: nobody can come between the check and the record.
-  // A library name is what people call the model, whatever its file is called.
-  const name = body.name ?? modelName(/[/\\]/.test(body.model) ? found.path : body.model);
+  // 2.
+  const conflict = nameConflict(runtime.state, wanted);
+  if (conflict?.kind === 'same') return { id: conflict.deployment.id, existed: true };
+  if (conflict) throw conflict.error;
   // 3.
-  for (const existing of runtime.state.deployments.values()) {
-    if (existing.model !== name || !existing.wanted) continue;
-    if (sameRequest(existing.request, request) && existing.info.fileBytes === found.info.fileBytes) {
-      return { id: existing.id, existed: true };
-    }
-    throw new CoveyError(
-      'already_loaded',
-      `${name} is loaded already as ${existing.id} with other settings. Unload it first, or load under another --name.`,
-      { field: 'model' },
-    );
-  }
-  const unloading = [...runtime.state.deployments.values()].find((other) => other.model === name);
-  if (unloading) {
-    throw new CoveyError('model_in_use', `${name} is still being unloaded. Try again in a moment.`, {
-      field: 'model',
-      retryAfterS: 2,
-    });
-  }
-  // 4.
+  const at = clock.now();
   const deployment: DeploymentRecord = {
     id: newDeploymentId(runtime.state),
-    model: name,
-    info: found.info,
-    files: found.files,
-    request,
-    createdAt: clock.now(),
+    model: wanted.name,
+    info: wanted.info,
+    files: wanted.files,
+    request: wanted.request,
+    createdAt: at,
     wanted: true,
     phase: 'waiting',
     reason: null,
@@ -85,8 +51,7 @@ export async function loadModel(
   };
   const placing = planPlacement(runtime.state, deployment, policy);
   if (!placing.ok) throw CoveyError.fromBody(placing.error);
-  // 5.
-  const at = clock.now();
+  // 4.
   runtime.commit(
     { type: 'deployment-created', at, deployment },
     {
@@ -97,148 +62,6 @@ export async function loadModel(
     },
   );
   return { id: deployment.id, existed: false };
-}
-
-function readRequest(state: ControllerState, body: LoadBody): DeploymentRequest {
-  const nodes = body.nodes?.map((ref) => findNode(state, ref, 'nodes').durable.id) ?? null;
-  if (nodes && new Set(nodes).size !== nodes.length) {
-    throw new CoveyError('invalid_request', 'The list of machines names one of them twice.', {
-      field: 'nodes',
-    });
-  }
-  let weights: Record<NodeId, number> | null = null;
-  if (body.split) {
-    weights = {};
-    for (const [ref, weight] of Object.entries(body.split)) {
-      const node = findNode(state, ref, 'split');
-      if (!Number.isFinite(weight) || weight <= 0) {
-        throw new CoveyError(
-          'invalid_request',
-          `The share of ${node.durable.name} is ${weight}; a share must be more than 0. Leave a machine out to give it nothing.`,
-          { field: 'split' },
-        );
-      }
-      if (Object.hasOwn(weights, node.durable.id)) {
-        throw new CoveyError('invalid_request', `The shares name ${node.durable.name} twice.`, {
-          field: 'split',
-        });
-      }
-      weights[node.durable.id] = weight;
-    }
-    if (Object.keys(weights).length === 0) {
-      throw new CoveyError('invalid_request', 'The list of shares is empty.', { field: 'split' });
-    }
-    const outside = nodes && Object.keys(weights).find((id) => !nodes.includes(id as NodeId));
-    if (outside) {
-      const name = state.nodes.get(outside as NodeId)?.durable.name ?? outside;
-      throw new CoveyError('invalid_request', `${name} has a share but is not in the list of machines.`, {
-        field: 'split',
-      });
-    }
-  }
-  return {
-    model: body.model,
-    nodes,
-    weights,
-    leader: body.leader === undefined ? null : findNode(state, body.leader, 'leader').durable.id,
-    contextPerRequest: body.contextPerRequest ?? null,
-    parallel: body.parallel ?? null,
-  };
-}
-
-interface FoundModel {
-  readonly path: string;
-  readonly info: ResolvedModel['info'];
-  readonly files: ReadonlyMap<NodeId, { path: string; hash: string }>;
-}
-
-/** Asks the machines that may lead for the file. A damaged file beats "not found": it is what the person meant. */
-async function findModel(
-  context: LoadContext,
-  request: DeploymentRequest,
-  signal: AbortSignal,
-): Promise<FoundModel> {
-  const { runtime, sessions } = context;
-  const asked = candidates(runtime.state, request);
-  if (asked.length === 0) {
-    const named = request.leader ?? request.nodes?.[0];
-    throw named
-      ? new CoveyError(
-          'node_not_ready',
-          `${runtime.state.nodes.get(named)?.durable.name ?? named} is not connected.`,
-          { field: 'nodes' },
-        )
-      : new CoveyError(
-          'no_nodes',
-          'No machine is connected. Add one with "covey invite", or start its worker.',
-        );
-  }
-  const answers = await Promise.allSettled(
-    asked.map((node) =>
-      sessions.request(
-        node.durable.id,
-        'model.resolve',
-        { model: request.model },
-        { deadlineMs: resolveMs, signal },
-      ),
-    ),
-  );
-  const files = new Map<NodeId, { path: string; hash: string }>();
-  const errors: CoveyError[] = [];
-  let first: ResolvedModel | null = null;
-  answers.forEach((answer, index) => {
-    const node = asked[index];
-    if (!node) return;
-    if (answer.status === 'rejected') {
-      errors.push(CoveyError.from(answer.reason));
-      return;
-    }
-    first ??= answer.value;
-    // Two machines may have different files under one name: only equal ones count as copies.
-    if (answer.value.hash === first.hash) {
-      files.set(node.durable.id, { path: answer.value.path, hash: answer.value.hash });
-    }
-  });
-  if (first) return { path: (first as ResolvedModel).path, info: (first as ResolvedModel).info, files };
-  const missing: readonly ErrorCode[] = ['model_file_not_found', 'model_not_found'];
-  const telling = errors.find((error) => !missing.includes(error.code)) ?? errors[0];
-  if (telling && !missing.includes(telling.code)) throw telling;
-  const names = asked.map((node) => node.durable.name).join(', ');
-  throw new CoveyError(
-    'model_file_not_found',
-    `No machine has ${request.model} (asked: ${names}). Give a path that exists there, or a name from "covey models".`,
-    { field: 'model' },
-  );
-}
-
-function candidates(state: ControllerState, request: DeploymentRequest): NodeRecord[] {
-  const named = request.leader
-    ? [request.leader]
-    : (request.nodes ?? (request.weights ? (Object.keys(request.weights) as NodeId[]) : null));
-  const nodes = named
-    ? named.map((id) => state.nodes.get(id)).filter((node) => node !== undefined)
-    : [...state.nodes.values()];
-  return nodes.filter((node) => node.live.session !== null);
-}
-
-/** The file's name without its folder, `.gguf` and shard number: what people call it. */
-export function modelName(path: string): string {
-  const base = path.split(/[/\\]/).at(-1) ?? path;
-  const clean = base.replace(/\p{C}/gu, '?');
-  return clean.replace(/\.gguf$/i, '').replace(/-\d{5}-of-\d{5}$/, '') || clean;
-}
-
-function sameRequest(a: DeploymentRequest, b: DeploymentRequest): boolean {
-  const key = (request: DeploymentRequest): string =>
-    JSON.stringify([
-      request.model,
-      request.nodes,
-      request.weights && Object.entries(request.weights).sort(([x], [y]) => (x < y ? -1 : 1)),
-      request.leader,
-      request.contextPerRequest,
-      request.parallel,
-    ]);
-  return key(a) === key(b);
 }
 
 function newDeploymentId(state: ControllerState): DeploymentId {

@@ -9,6 +9,8 @@ import type { ControllerState, DeploymentRecord, Replica } from '../state/state.
 export interface Routes extends RouteTable {
   /** Requests under way, by deployment. */
   readonly running: ReadonlyMap<DeploymentId, number>;
+  /** Tokens generated since the start, by deployment. */
+  readonly generated: ReadonlyMap<DeploymentId, number>;
   /** To be called after every turn: requests of replicas that are over are ended with the reason. */
   afterTurn(turn: Turn): void;
 }
@@ -28,6 +30,7 @@ const retryAfterS = 2;
 export function createRoutes(getRuntime: () => Runtime, selfId: NodeId): Routes {
   const requests = new Map<DeploymentId, Set<Running>>();
   const counts = new Map<DeploymentId, number>();
+  const generated = new Map<DeploymentId, number>();
 
   const begin = (id: DeploymentId, epoch: number): RunningRequest => {
     const entry: Running = { epoch, abort: new AbortController() };
@@ -37,6 +40,7 @@ export function createRoutes(getRuntime: () => Runtime, selfId: NodeId): Routes 
     let ended = false;
     return {
       signal: entry.abort.signal,
+      generated: (tokens) => void generated.set(id, (generated.get(id) ?? 0) + tokens),
       end() {
         if (ended) return;
         ended = true;
@@ -55,6 +59,7 @@ export function createRoutes(getRuntime: () => Runtime, selfId: NodeId): Routes 
 
   return {
     running: counts,
+    generated,
     models() {
       const { state } = getRuntime();
       return [...state.deployments.values()]
@@ -88,6 +93,7 @@ export function createRoutes(getRuntime: () => Runtime, selfId: NodeId): Routes 
     },
     afterTurn({ before, after }) {
       if (before.deployments === after.deployments) return;
+      for (const id of before.deployments.keys()) if (!after.deployments.has(id)) generated.delete(id);
       for (const [id, set] of requests) {
         const deployment = after.deployments.get(id);
         for (const entry of set) {
@@ -124,7 +130,8 @@ function unavailable(state: ControllerState, deployment: DeploymentRecord): Cove
     unloading: 'it is being unloaded.',
     failed: deployment.reason?.message ?? 'it failed.',
   };
-  const code = status === 'draining' ? 'node_draining' : 'not_ready';
+  const leaving = status === 'draining' && deployment.reason?.code === 'node_gave_way';
+  const code = leaving ? 'node_gave_way' : status === 'draining' ? 'node_draining' : 'not_ready';
   return new CoveyError(code, `The model ${deployment.model} is not ready: ${why[status]}`, {
     retryAfterS: status === 'failed' ? 30 : retryAfterS,
   });
@@ -134,11 +141,8 @@ function endReason(deployment: DeploymentRecord | undefined): CoveyError {
   if (!deployment?.wanted)
     return new CoveyError('unloaded', 'The model was unloaded while this request ran.');
   const reason = deployment.reason;
-  if (reason?.code === 'node_draining') {
-    return new CoveyError(
-      'node_draining',
-      `The request did not end before the drain's deadline: ${reason.message}`,
-    );
+  if (reason?.code === 'node_draining' || reason?.code === 'node_gave_way') {
+    return new CoveyError(reason.code, `The request did not end before the deadline: ${reason.message}`);
   }
   return new CoveyError(
     'engine_lost',

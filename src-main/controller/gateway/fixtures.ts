@@ -23,6 +23,8 @@ export interface ScriptedRoutes extends RouteTable {
   refuse(model: string, error: CoveyError): void;
   /** Requests that have begun: their outcome, or null. */
   readonly ends: (string | null)[];
+  /** Tokens that were counted, over all requests. */
+  generated: number;
   /** Ends the running requests as a lost replica does. */
   abortAll(error: CoveyError): void;
 }
@@ -31,8 +33,9 @@ export function scriptedRoutes(): ScriptedRoutes {
   const served = new Map<string, Upstream | CoveyError>();
   const running = new Map<number, AbortController>();
   const ends: (string | null)[] = [];
-  return {
+  const routes: ScriptedRoutes = {
     ends,
+    generated: 0,
     serve: (model, upstream) => void served.set(model, upstream),
     refuse: (model, error) => void served.set(model, error),
     models: () =>
@@ -57,6 +60,7 @@ export function scriptedRoutes(): ScriptedRoutes {
             running.set(index, abort);
             return {
               signal: abort.signal,
+              generated: (tokens) => void (routes.generated += tokens),
               end(outcome) {
                 if (ends[index] !== null) throw new Error('ended twice');
                 ends[index] = outcome;
@@ -69,6 +73,7 @@ export function scriptedRoutes(): ScriptedRoutes {
     },
     abortAll: (error) => running.forEach((abort) => abort.abort(error)),
   };
+  return routes;
 }
 
 export async function startOpenAi(

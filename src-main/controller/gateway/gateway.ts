@@ -4,7 +4,8 @@ import type { Access } from '#shared/api/access.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { selfRouteGroup } from '../../nodejs/access/self-routes.ts';
-import { signInPage } from '../../nodejs/access/sign-in-page.ts';
+import { dashboardPage } from '../../nodejs/access/dashboard-page.ts';
+import { machinePage } from '../../nodejs/access/machine-page.ts';
 import { apiGroup } from '../../nodejs/http/api-group.ts';
 import { startHttpServer, type HttpListen, type HttpServer } from '../../nodejs/http/http-server.ts';
 import { coveyShape, respondJson } from '../../nodejs/http/respond.ts';
@@ -54,7 +55,7 @@ export interface Gateway {
 const lostGraceMs = 1_500;
 
 /**
- * The controller's HTTP side. On this machine: `/v1`, `/api`, `/healthz` and the page to log in. On the LAN, when
+ * The controller's HTTP side. On this machine: `/v1`, `/api`, `/healthz` and the dashboard. On the LAN, when
  * that is on: the same by HTTPS, with a key or a login. For members: `/v1`, and `/api` for who has a login or an
  * admin key of this controller; what is about the machine itself stays on it.
  * @throws CoveyError `port_in_use`, `config_invalid`
@@ -70,7 +71,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     accessRoutesGroup(access, () => apiAddress),
     apiGroup({ links: selfRoutes.links }, { links: () => ({ links: [...options.links.list()] }) }),
   ];
-  const own = [...shared, selfRouteGroup(options.self), signInPage()];
+  const own = [...shared, selfRouteGroup(options.self), dashboardPage(), machinePage()];
   const start = (where: HttpListen, groups: readonly RouteGroup[]): Promise<HttpServer> =>
     startHttpServer({
       listen: where,

@@ -1,9 +1,12 @@
 import type { Duplex } from 'node:stream';
 import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
 import type { Address } from '#shared/domain/node.ts';
+import type { NodeHistory, Preview } from '#shared/api/dashboard.ts';
 import type { DeploymentView } from '#shared/domain/deployment.ts';
 import type {
   ApiEvent,
+  EventHistory,
+  EventHistoryQuery,
   LoadBody,
   LogLine,
   ModelView,
@@ -52,6 +55,8 @@ export type Upstream =
 export interface RunningRequest {
   /** Aborts with a CoveyError as reason when the replica is lost, unloaded, or a drain's deadline passes. */
   readonly signal: AbortSignal;
+  /** So many more tokens have been generated for it; about right, for live figures. */
+  generated(tokens: number): void;
   /** Once. `unreachable`: the engine could not be reached or cut the connection; the controller looks closer. */
   end(outcome: 'done' | 'client_gone' | 'error' | 'unreachable'): void;
 }
@@ -69,19 +74,28 @@ export interface ControllerService {
   node(ref: string): NodeView;
   drain(ref: string, deadlineMs: number | undefined): NodeView;
   resume(ref: string): NodeView;
+  pause(ref: string): NodeView;
+  renameNode(ref: string, name: string): NodeView;
   removeNode(ref: string): void;
+  nodeHistory(ref: string): NodeHistory;
   models(signal: AbortSignal): Promise<ModelView[]>;
   importModel(node: string, path: string, name: string | undefined): TransferView;
   pullModel(source: string, node: string | undefined): TransferView;
+  removeModel(node: string, name: string, signal: AbortSignal): Promise<void>;
+  transfers(): TransferView[];
   transfer(id: string): TransferView;
   cancelTransfer(id: string): TransferView;
   deployments(): DeploymentView[];
   deployment(id: string): DeploymentView;
   /** Resolves once the request is accepted and recorded; loading goes on and is seen in events. */
   load(body: LoadBody, signal: AbortSignal): Promise<{ deployment: DeploymentView; existed: boolean }>;
+  preview(body: LoadBody, signal: AbortSignal): Promise<Preview>;
   unload(id: string): DeploymentView;
   retry(id: string): DeploymentView;
   /** Past events after `lastId` that are still kept, then live ones, until the returned function is called. */
   subscribe(lastId: number | null, listener: (event: ApiEvent) => void): () => void;
+  /** Live figures: everything, then what changes. */
+  subscribeLive(listener: (event: ApiEvent) => void): () => void;
+  eventHistory(query: EventHistoryQuery): EventHistory;
   logs(filter: { node?: string; limit: number }): LogLine[];
 }

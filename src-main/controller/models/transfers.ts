@@ -7,6 +7,8 @@ import type { SessionRegistry } from '../sessions/session-registry.ts';
 /** Imports and downloads that workers do; the controller only watches. Kept in memory: the files are the truth. */
 export interface Transfers {
   start(kind: TransferView['kind'], nodeId: NodeId, source: string, name?: string): TransferView;
+  /** Newest first. An entry is another object when it has changed. */
+  list(): TransferView[];
   get(id: string): TransferView;
   cancel(id: string): TransferView;
 }
@@ -96,6 +98,7 @@ export function createTransfers(sessions: SessionRegistry): Transfers {
       }
       return entry.view;
     },
+    list: () => [...entries.values()].map((entry) => entry.view).reverse(),
     get: (id) => find(id).view,
     cancel(id) {
       const entry = find(id);

@@ -75,10 +75,13 @@ function budget(node: CandidateNode, policy: PlacementPolicy): Budget {
   };
 }
 
-/** What a node's share goes by when nobody names shares: its accelerators' memory, its RAM if it has none. */
+/**
+ * What a node's share goes by when nobody names shares: its accelerators' memory, its RAM if it has none or none of
+ * theirs is free (its owner may not lend them).
+ */
 export function usableBytes(node: CandidateNode, policy: PlacementPolicy): number {
   const { ramBytes, accelerators: cards } = budget(node, policy);
-  return cards.length === 0 ? ramBytes : cards.reduce((sum, card) => sum + card.bytes, 0);
+  return cards.reduce((sum, card) => sum + card.bytes, 0) || ramBytes;
 }
 
 /**

@@ -1,7 +1,11 @@
 import type { NodeId } from '#shared/lib/ids.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import type { NewEvent } from '../state/sqlite/store.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import type { ControllerState } from '../state/state.ts';
+
+/** Ending anything takes longer. */
+const clearedAtOnceMs = 50;
 
 /**
  * The event as people read it, or null when it is too ordinary for the event list.
@@ -29,18 +33,39 @@ export function describe(
       return node('info', event.nodeId, 'joined.');
     case 'node-removed':
       return node('warn', event.nodeId, 'was removed.');
+    case 'node-renamed': {
+      const was = before.nodes.get(event.nodeId)?.durable.name ?? event.nodeId.slice(0, 12);
+      const message = `${was} is called ${event.name} now.`;
+      return { at: event.at, kind: event.type, level: 'info', message, nodeId: event.nodeId };
+    }
     case 'session-opened':
-      return node('info', event.nodeId, `connected from ${event.remoteAddress}.`);
+      return node(
+        'info',
+        event.nodeId,
+        `connected from ${event.remoteAddress}${event.lend?.lending === false ? `; it gets no work: ${heldBackBy(event.lend)}` : '.'}`,
+      );
     case 'session-closed':
       return event.goodbye
         ? node('info', event.nodeId, 'said goodbye.')
         : node('warn', event.nodeId, 'lost its connection.');
     case 'node-lost':
       return node('error', event.nodeId, 'is lost: it stopped answering.');
+    case 'node-cleared': {
+      const tookMs = event.at - (before.nodes.get(event.nodeId)?.live.heldBackSince ?? event.at);
+      // Nothing had to go.
+      if (tookMs < clearedAtOnceMs) return null;
+      return node(
+        'info',
+        event.nodeId,
+        `has given way within ${(tookMs / 1_000).toFixed(1)} s: nothing runs there.`,
+      );
+    }
     case 'drain-started':
       return node('info', event.nodeId, 'is draining.');
     case 'drain-completed':
       return node('info', event.nodeId, 'is drained: nothing runs there.');
+    case 'node-paused':
+      return node('info', event.nodeId, 'is paused: it gets no new work.');
     case 'node-resumed':
       return node('info', event.nodeId, 'takes work again.');
     case 'noted':
@@ -51,11 +76,26 @@ export function describe(
         message: event.message,
         ...(event.nodeId ? { nodeId: event.nodeId } : {}),
       };
-    case 'heartbeat-received':
+    case 'heartbeat-received': {
+      const was = before.nodes.get(event.nodeId)?.live.lend?.lending ?? true;
+      const is = event.lend?.lending ?? true;
+      if (was === is) return null;
+      return is
+        ? { ...node('info', event.nodeId, 'is lent again.'), kind: 'node-lent-again' }
+        : {
+            ...node('info', event.nodeId, `gives way: ${heldBackBy(event.lend)}`),
+            kind: 'node-gave-way',
+          };
+    }
     case 'engines-observed':
     case 'hardware-observed':
       return null;
   }
+}
+
+function heldBackBy(lend: LendState | null): string {
+  const why = lend?.heldBackBy.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+  return `${why || 'its owner holds it back'}.`;
 }
 
 type DeploymentEvent = Extract<ControllerEvent, { deploymentId: unknown } | { type: 'deployment-created' }>;

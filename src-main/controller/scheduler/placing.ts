@@ -14,17 +14,7 @@ export type PlacingResult = { ok: true; plan: ReplicaPlan } | { ok: false; error
 
 /** Plans a replica with the nodes as they are now. */
 export function planPlacement(state: ControllerState, placeable: Placeable, policy: Policy): PlacingResult {
-  const { request } = placeable;
-  const planRequest: PlanRequest = {
-    model: placeable.info,
-    nodes: request.nodes,
-    weights: request.weights,
-    leader: request.leader,
-    contextPerRequest: request.contextPerRequest,
-    parallel: request.parallel,
-  };
-  const candidates = [...state.nodes.values()].map((node) => candidate(state, node, placeable));
-  const result = planReplica(planRequest, candidates, { headroomFraction: policy.headroomFraction });
+  const result = planReplica(planRequest(placeable), candidates(state, placeable), policy);
   if (result.ok) return { ok: true, plan: result.value };
   const reasons = result.error;
   const [first] = reasons;
@@ -39,7 +29,64 @@ export function planPlacement(state: ControllerState, placeable: Placeable, poli
   };
 }
 
-function candidate(state: ControllerState, node: NodeRecord, placeable: Placeable): CandidateNode {
+/**
+ * The split that would be made if the memory that `refusal` misses were there, for people to see where it is
+ * missing: every node is taken for a million times as large. null: something else is missing.
+ */
+export function planRegardlessOfMemory(
+  state: ControllerState,
+  placeable: Placeable,
+  refusal: ErrorBody,
+  policy: Policy,
+): ReplicaPlan | null {
+  if (!refusal.reasons?.some((reason) => reason.code === 'insufficient_memory')) return null;
+  const grow = (bytes: number): number => (bytes + 1) * 1e6;
+  const grown = candidates(state, placeable).map((node) => ({
+    ...node,
+    ramAvailableBytes: grow(node.ramAvailableBytes),
+    devices: node.devices.map((device) => ({ ...device, freeBytes: grow(device.freeBytes) })),
+  }));
+  const request = planRequest(placeable);
+  // Named by nobody, all together were too small: not the one that would hold it all if it were larger.
+  const usable = grown.filter((node) => node.ineligibleReasons.length === 0 && node.engineBuildId !== null);
+  const nodes = request.nodes ?? (request.weights ? null : usable.map((node) => node.nodeId));
+  const result = planReplica({ ...request, nodes }, grown, policy);
+  return result.ok ? result.value : null;
+}
+
+/** Bytes that a plan may use now on these devices of a node; `CPU` is its RAM. */
+export function availableTo(
+  state: ControllerState,
+  nodeId: NodeId,
+  devices: readonly string[],
+  policy: Policy,
+): number {
+  const node = state.nodes.get(nodeId);
+  if (!node) return 0;
+  const { ramAvailableBytes, devices: all } = candidate(state, node, false);
+  const free = devices.map((id) => {
+    const device = all.find((other) => other.id === id);
+    return device?.kind === 'gpu' ? device.freeBytes : ramAvailableBytes;
+  });
+  return free.reduce((sum, bytes) => sum + Math.floor(bytes * (1 - policy.headroomFraction)), 0);
+}
+
+function planRequest({ info, request }: Placeable): PlanRequest {
+  return {
+    model: info,
+    nodes: request.nodes,
+    weights: request.weights,
+    leader: request.leader,
+    contextPerRequest: request.contextPerRequest,
+    parallel: request.parallel,
+  };
+}
+
+function candidates(state: ControllerState, { files }: Placeable): CandidateNode[] {
+  return [...state.nodes.values()].map((node) => candidate(state, node, files.has(node.durable.id)));
+}
+
+function candidate(state: ControllerState, node: NodeRecord, holdsModel: boolean): CandidateNode {
   const { durable, live } = node;
   const hardware = durable.facts?.hardware;
   const freeById = new Map(live.telemetry?.deviceFree.map((device) => [device.id, device.freeBytes]));
@@ -54,7 +101,7 @@ function candidate(state: ControllerState, node: NodeRecord, placeable: Placeabl
     ),
     ramTotalBytes: live.telemetry?.ramTotalBytes ?? 0,
     devices: devices.map((device) => ({ ...device, freeBytes: freeById.get(device.id) ?? device.freeBytes })),
-    holdsModel: placeable.files.has(durable.id),
+    holdsModel,
     engineBuildId: durable.facts?.engineBuildId ?? null,
   };
 }

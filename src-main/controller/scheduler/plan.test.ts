@@ -71,6 +71,7 @@ class World {
           nodeId: nodeId(digit),
           telemetry,
           problems: [],
+          lend: null,
         } as const;
         this.state = apply(this.state, event);
       }
@@ -312,6 +313,78 @@ describe('stall', () => {
       .observe('a', { ...busyLeader, busySlots: 0 })
       .wait(60_000, 'a', 'b');
     expect(world.deployment?.phase).toBe('ready');
+  });
+});
+
+describe('giving way to the owner', () => {
+  const heldBack = (digit: string, at: number, lending = false): ControllerEvent => ({
+    type: 'heartbeat-received',
+    at,
+    nodeId: nodeId(digit),
+    telemetry,
+    problems: [],
+    lend: { lending, since: at, heldBackBy: [], unavailable: [] },
+  });
+
+  test('an idle model is taken off at once and loads elsewhere', () => {
+    const world = ready().record(heldBack('b', 1));
+    expect(world.deployment).toMatchObject({
+      phase: 'waiting',
+      replica: null,
+      reason: { code: 'node_gave_way', message: 'beta gives way to its owner.' },
+      failures: [],
+    });
+    world.observe('a').observe('b');
+    expect(world.deployment).toMatchObject({ phase: 'loading', replica: { stages: [] } });
+  });
+
+  test('running requests have 30 s, counted from the first beat that said so', () => {
+    const world = ready();
+    world.running.set(deploymentId, 1);
+    world.record(heldBack('b', 1_000));
+    expect(world.deployment).toMatchObject({ phase: 'draining', reason: { code: 'node_gave_way' } });
+    for (const at of [11_000, 21_000]) world.wait(10_000, 'a').record(heldBack('b', at));
+    world.wait(9_000, 'a');
+    expect(world.deployment?.phase).toBe('draining');
+    world.wait(1_000, 'a');
+    expect(world.deployment).toMatchObject({ replica: null, failures: [] });
+  });
+
+  test('is over when nothing is left there', () => {
+    const world = ready().record(heldBack('b', 1_000));
+    const clearedAt = (): number | null | undefined => world.state.nodes.get(nodeId('b'))?.live.clearedAt;
+    expect(clearedAt()).toBeNull();
+    world.wait(3_000, 'a').observe('b');
+    expect(clearedAt()).toBe(world.now);
+    world.record(heldBack('b', world.now + 1), heldBack('b', world.now + 2, true));
+    expect(clearedAt()).toBeNull();
+  });
+
+  test('is taken back when the machine is lent again in time', () => {
+    const world = ready();
+    world.running.set(deploymentId, 1);
+    world.record(heldBack('a', 1), heldBack('a', 2, true));
+    expect(world.deployment).toMatchObject({ phase: 'ready', reason: null });
+  });
+
+  test('an engine that gave way before the controller said so is no failure', () => {
+    const world = ready();
+    world.running.set(deploymentId, 1);
+    world.observe(
+      'b',
+      observation(1, 1, { phase: 'failed', error: { code: 'node_gave_way', message: 'Somebody came.' } }),
+    );
+    expect(world.deployment).toMatchObject({
+      replica: null,
+      reason: { code: 'node_gave_way' },
+      failures: [],
+    });
+  });
+
+  test('a pause keeps what runs', () => {
+    const world = ready().record({ type: 'node-paused', at: 1, nodeId: nodeId('b') });
+    expect(world.deployment?.phase).toBe('ready');
+    expect(nodeStatus(world.state, world.state.nodes.get(nodeId('b')) as never)).toBe('paused');
   });
 });
 

@@ -1,7 +1,15 @@
 import type { DeploymentId } from '#shared/lib/ids.ts';
+import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { ErrorBody } from '#shared/errors.ts';
 import type { ControllerEvent } from '../state/events.ts';
-import { deploymentsOn, eligibleNodeIds, remainingEngines, replicaMembers } from '../state/selectors.ts';
-import type { ControllerState, DeploymentRecord, NodeRecord } from '../state/state.ts';
+import {
+  deploymentsOn,
+  eligibleNodeIds,
+  observedEngine,
+  remainingEngines,
+  replicaMembers,
+} from '../state/selectors.ts';
+import type { ControllerState, DeploymentRecord, NodeRecord, Replica } from '../state/state.ts';
 import { placeDeployment } from './placing.ts';
 import type { Policy } from './policy.ts';
 import { reviewReplica } from './replica-health.ts';
@@ -23,10 +31,11 @@ export interface PlanInput {
  * until nothing follows.
  * 1. A node that was silent for `lostMs` is lost.
  * 2. A deployment nobody wants is removed once its engines are gone.
- * 3. A replica on a draining node finishes what runs and is released, by the drain's deadline at the latest.
+ * 3. A replica on a node that is draining, or that gives way to its owner, finishes what runs and is released, by
+ *    the deadline of that at the latest; at once when an engine has given way already.
  * 4. A replica is reviewed (`reviewReplica`).
  * 5. A waiting deployment is placed, or says why not; a failed one tries again when other nodes can work.
- * 6. A drain is complete when nothing is left on its node.
+ * 6. A drain is complete when nothing is left on its node, and so has given way who is held back.
  */
 export function plan(state: ControllerState, input: PlanInput): ControllerEvent[] {
   const { now, policy } = input;
@@ -53,6 +62,10 @@ export function plan(state: ControllerState, input: PlanInput): ControllerEvent[
     if (drain && drain.completedAt === null && isEmpty(state, node)) {
       events.push({ type: 'drain-completed', at: now, nodeId: node.durable.id });
     }
+    const { heldBackSince, clearedAt } = node.live;
+    if (heldBackSince !== null && clearedAt === null && isEmpty(state, node)) {
+      events.push({ type: 'node-cleared', at: now, nodeId: node.durable.id });
+    }
   }
   return events;
 }
@@ -73,13 +86,9 @@ function planDeployment(
   const replica = deployment.replica;
   if (replica) {
     // 3.
-    const draining = replicaMembers(replica)
-      .map((member) => state.nodes.get(member.nodeId))
-      .filter((node): node is NodeRecord => Boolean(node?.durable.drain));
-    const [first] = draining;
-    if (first) {
-      const reason = { code: 'node_draining' as const, message: `${first.durable.name} is draining.` };
-      const deadlineAt = Math.min(...draining.map((node) => node.durable.drain?.deadlineAt ?? Infinity));
+    const departure = earliestDeparture(state, replica, policy);
+    if (departure) {
+      const { reason, deadlineAt } = departure;
       if (waiting === 0 || now >= deadlineAt || replica.readyAt === null) {
         return {
           type: 'replica-released',
@@ -112,6 +121,43 @@ function planDeployment(
       : null;
   }
   return placeDeployment(state, deployment, now, policy);
+}
+
+interface Departure {
+  readonly deadlineAt: number;
+  readonly reason: ErrorBody;
+}
+
+/** Why a replica has to leave a machine, and by when: the first that it has to leave. */
+function earliestDeparture(state: ControllerState, replica: Replica, policy: Policy): Departure | null {
+  let earliest: Departure | null = null;
+  for (const member of replicaMembers(replica)) {
+    const node = state.nodes.get(member.nodeId);
+    if (!node) continue;
+    for (const departure of departures(node, observedEngine(state, member), policy)) {
+      if (!earliest || departure.deadlineAt < earliest.deadlineAt) earliest = departure;
+    }
+  }
+  return earliest;
+}
+
+function departures(
+  { durable, live }: NodeRecord,
+  engine: EngineObservation | undefined,
+  policy: Policy,
+): Departure[] {
+  const { drain, name } = durable;
+  const found: Departure[] = [];
+  if (drain) {
+    const reason = { code: 'node_draining' as const, message: `${name} is draining.` };
+    found.push({ deadlineAt: drain.deadlineAt, reason });
+  }
+  const gaveWay = { code: 'node_gave_way' as const, message: `${name} gives way to its owner.` };
+  if (live.heldBackSince !== null) {
+    found.push({ deadlineAt: live.heldBackSince + policy.giveWayMs, reason: gaveWay });
+  }
+  if (engine?.error?.code === 'node_gave_way') found.push({ deadlineAt: -Infinity, reason: gaveWay });
+  return found;
 }
 
 function isEmpty(state: ControllerState, node: NodeRecord): boolean {

@@ -6,6 +6,8 @@ export interface Policy {
   readonly lostMs: number;
   readonly stallMs: number;
   readonly stageStartMs: number;
+  /** What runs on a machine whose owner wants it back may go on for so long. */
+  readonly giveWayMs: number;
   readonly failureLimit: number;
   readonly failureWindowMs: number;
   readonly retry: BackoffPolicy;
@@ -17,6 +19,7 @@ export const defaultPolicy: Policy = {
   lostMs: timings.lostMs,
   stallMs: timings.stallMs,
   stageStartMs: timings.stageStartMs,
+  giveWayMs: timings.giveWayMs,
   failureLimit,
   failureWindowMs: timings.failureWindowMs,
   retry: { firstMs: 500, maxMs: 15_000, factor: 4, jitter: 0 },

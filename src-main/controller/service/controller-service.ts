@@ -1,9 +1,11 @@
-import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import { nodeIdSchema, type DeploymentId, type NodeId } from '#shared/lib/ids.ts';
 import type { StatusView } from '#shared/api/schema.ts';
 import { timings } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
-import { loadModel, type LoadContext } from '../deployments/load.ts';
+import { loadModel } from '../deployments/load.ts';
+import { previewLoad } from '../deployments/preview.ts';
+import type { LoadContext } from '../deployments/prepare-load.ts';
 import type { ControllerService } from '../gateway/ports.ts';
 import type { Routes } from '../deployments/routes.ts';
 import type { Transfers } from '../models/transfers.ts';
@@ -11,6 +13,8 @@ import type { ControllerStore } from '../state/sqlite/store.ts';
 import { deploymentStatus, isEligible } from '../state/selectors.ts';
 import type { DeploymentRecord } from '../state/state.ts';
 import { findNode } from './node-refs.ts';
+import type { LiveFeed } from './live-feed.ts';
+import type { NodeHistories } from './node-history.ts';
 import type { NodeLogs } from './node-logs.ts';
 import { deploymentView, nodeView } from './views.ts';
 
@@ -19,6 +23,8 @@ export interface ServiceOptions extends LoadContext {
   readonly routes: Routes;
   readonly transfers: Transfers;
   readonly logs: NodeLogs;
+  readonly histories: Pick<NodeHistories, 'read'>;
+  readonly live: LiveFeed;
   /** The unchanging part of the status. */
   readonly about: () => Pick<
     StatusView,
@@ -29,12 +35,18 @@ export interface ServiceOptions extends LoadContext {
 }
 
 const listMs = 10_000;
+const removeMs = 60_000;
 const replayedEvents = 1_000;
 
 /** The operations behind `/api`. Each checks its input against the state, records a fact and returns the view. */
 export function createControllerService(options: ServiceOptions): ControllerService {
   const { runtime, clock, sessions, routes, store } = options;
   const nodeOf = (ref: string, field = 'node') => findNode(runtime.state, ref, field);
+  /** Of machines that were removed there are events too: they are named by their whole id. */
+  const nodeIdOf = (ref: string): NodeId => {
+    const id = nodeIdSchema.safeParse(ref);
+    return id.success ? id.data : nodeOf(ref).durable.id;
+  };
   const viewNode = (id: NodeId) => {
     const node = runtime.state.nodes.get(id);
     if (!node) throw new CoveyError('node_not_found', 'The machine was removed.', { field: 'node' });
@@ -91,10 +103,31 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       return viewNode(id);
     },
     resume(ref) {
-      const { id, drain } = nodeOf(ref).durable;
-      if (drain) runtime.commit({ type: 'node-resumed', at: clock.now(), nodeId: id });
+      const { id, drain, pausedAt } = nodeOf(ref).durable;
+      if (drain || pausedAt !== null) runtime.commit({ type: 'node-resumed', at: clock.now(), nodeId: id });
       return viewNode(id);
     },
+    pause(ref) {
+      const { id, pausedAt } = nodeOf(ref).durable;
+      if (pausedAt === null) runtime.commit({ type: 'node-paused', at: clock.now(), nodeId: id });
+      return viewNode(id);
+    },
+    renameNode(ref, name) {
+      const { durable } = nodeOf(ref);
+      const other = [...runtime.state.nodes.values()].find(
+        (node) => node.durable.name === name && node.durable.id !== durable.id,
+      );
+      if (other) {
+        throw new CoveyError('node_name_taken', `Another machine is called ${name}; names are unique.`, {
+          field: 'name',
+        });
+      }
+      if (name !== durable.name) {
+        runtime.commit({ type: 'node-renamed', at: clock.now(), nodeId: durable.id, name });
+      }
+      return viewNode(durable.id);
+    },
+    nodeHistory: (ref) => options.histories.read(nodeOf(ref).durable.id, clock.now()),
     removeNode(ref) {
       const { id, name } = nodeOf(ref).durable;
       // Its worker runs in this very process and would be refused for as long as the controller runs.
@@ -132,6 +165,35 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       if (!roomiest) throw new CoveyError('no_nodes', 'No machine is ready to download to.');
       return options.transfers.start('pull', roomiest.durable.id, source);
     },
+    async removeModel(ref, name, signal) {
+      const { durable } = nodeOf(ref);
+      const request = { deadlineMs: listMs, signal };
+      const { models } = await sessions.request(durable.id, 'model.list', {}, request);
+      const model = models.find((candidate) => candidate.name === name);
+      if (!model) {
+        const message = `${durable.name} has no model "${name}" in its library.`;
+        throw new CoveyError('model_not_found', message, { field: 'name' });
+      }
+      const user = [...runtime.state.deployments.values()].find(
+        (deployment) => deployment.files.get(durable.id)?.path === model.path,
+      );
+      if (user) {
+        const message = `${name} is loaded as ${user.model} (${user.id}), which reads it on ${durable.name}: unload that first.`;
+        throw new CoveyError('model_in_use', message, { field: 'name' });
+      }
+      await sessions.request(durable.id, 'model.remove', { name }, { deadlineMs: removeMs, signal });
+      const message = `The model ${name} was removed from ${durable.name}.`;
+      const nodeId = durable.id;
+      runtime.dispatch({
+        type: 'noted',
+        at: clock.now(),
+        kind: 'audit-model-removed',
+        level: 'info',
+        message,
+        nodeId,
+      });
+    },
+    transfers: () => options.transfers.list(),
     transfer: (id) => options.transfers.get(id),
     cancelTransfer: (id) => options.transfers.cancel(id),
     deployments: () => [...runtime.state.deployments.values()].map(viewDeployment),
@@ -140,6 +202,7 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       const { id, existed } = await loadModel(options, body, signal);
       return { deployment: viewDeployment(deploymentOf(id)), existed };
     },
+    preview: (body, signal) => previewLoad(options, body, signal),
     unload(ref) {
       const deployment = deploymentOf(ref);
       if (deployment.wanted) {
@@ -173,6 +236,13 @@ export function createControllerService(options: ServiceOptions): ControllerServ
     subscribe(lastId, listener) {
       if (lastId !== null) store.recentEvents(lastId, replayedEvents).forEach(listener);
       return runtime.onEvent(listener);
+    },
+    subscribeLive: (listener) => options.live.subscribe(listener),
+    eventHistory({ node, ...query }) {
+      return store.eventPage({
+        ...query,
+        node: node === undefined ? undefined : nodeIdOf(node),
+      });
     },
     logs({ node, limit }) {
       return options.logs.read({ nodeId: node === undefined ? undefined : nodeOf(node).durable.id, limit });

@@ -35,6 +35,8 @@ export function nodeView(state: ControllerState, node: NodeRecord): NodeView {
     hardware: durable.facts?.hardware ?? null,
     telemetry: live.telemetry,
     drain: durable.drain,
+    pausedAt: durable.pausedAt,
+    lend: live.session ? live.lend : null,
     deployments: deploymentsOn(state, durable.id).map((deployment) => deployment.id),
     engines: [...live.engines.values()].map(({ endpoint: _secret, ...engine }) => engine),
   };

@@ -73,7 +73,14 @@ describe('desired state of workers', () => {
   test('heartbeats of one push nothing to anybody', () => {
     runtime.dispatch(joined('a', 'alpha'), joined('b', 'beta'), connected('a'), connected('b'));
     sent = [];
-    runtime.dispatch({ type: 'heartbeat-received', at: 2, nodeId: nodeId('a'), telemetry, problems: [] });
+    runtime.dispatch({
+      type: 'heartbeat-received',
+      at: 2,
+      nodeId: nodeId('a'),
+      telemetry,
+      problems: [],
+      lend: null,
+    });
     expect(sent).toEqual([]);
   });
 

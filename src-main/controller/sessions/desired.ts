@@ -2,6 +2,7 @@ import type { NodeId } from '#shared/lib/ids.ts';
 import { assignmentsFor } from '../scheduler/assignments.ts';
 import type { Runtime, Turn } from '../runtime/runtime.ts';
 import { replicaMembers } from '../state/selectors.ts';
+import type { ControllerEventType } from '../state/events.ts';
 import type { ControllerState } from '../state/state.ts';
 
 /** Sends a frame, as JSON, within the session of a node; nothing happens when it has none. */
@@ -19,6 +20,11 @@ interface Told {
   membersVersion: number;
 }
 
+const membersChange: ReadonlySet<ControllerEventType> = new Set<ControllerEventType>([
+  'node-joined',
+  'node-renamed',
+  'node-removed',
+]);
 /** Rounds of new member lists begin at least this far apart: a thousand joins are not a million frames. */
 const roundGapMs = 1_000;
 /** Sessions that get the list in one go; between them the loop reads what comes in. */
@@ -78,7 +84,7 @@ export function pushDesiredState(runtime: Runtime, send: SendText): DesiredState
   };
 
   runtime.onTurn(({ before, after, events }: Turn) => {
-    if (events.some((event) => event.type === 'node-joined' || event.type === 'node-removed')) {
+    if (events.some((event) => membersChange.has(event.type))) {
       membersVersion += 1;
       members = null;
       startRound();

@@ -143,6 +143,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       name: hello.name,
       facts: factsOf(hello),
       telemetry: hello.telemetry,
+      lend: hello.lend ?? null,
       engines: hello.engines,
     });
     if (moved) noteConflict(nodeId, `moved ${claim.machine}`, moved, 'security-identity-moved');
@@ -173,6 +174,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
           nodeId,
           telemetry: frame.telemetry,
           problems: frame.problems,
+          lend: frame.lend ?? null,
         });
         return true;
       case 'observed':

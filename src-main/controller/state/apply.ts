@@ -1,5 +1,6 @@
 import type { DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import { timings } from '#shared/config.ts';
 import type { ControllerEvent } from './events.ts';
 import {
@@ -26,6 +27,7 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         name: event.name,
         joinedAt: event.at,
         drain: null,
+        pausedAt: null,
         bootId: null,
         facts: null,
         saidGoodbye: false,
@@ -37,6 +39,8 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         nodes: withEntry(state.nodes, event.nodeId, { durable, live: absentNode(event.at) }),
       };
     }
+    case 'node-renamed':
+      return onDurable(state, event.nodeId, () => ({ name: event.name }));
     case 'node-removed': {
       const node = state.nodes.get(event.nodeId);
       if (!node) return state;
@@ -63,6 +67,7 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
           ...absentNode(event.at),
           session: { id: event.sessionId, remoteAddress: event.remoteAddress, openedAt: event.at },
           telemetry: event.telemetry,
+          ...heldBack(node.live, event.lend, event.at),
           ...observe(node.live, event.engines, event.at),
         },
       }));
@@ -76,10 +81,11 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
             },
       );
     case 'heartbeat-received':
-      return onLive(state, event.nodeId, () => ({
+      return onLive(state, event.nodeId, (live) => ({
         heardAt: event.at,
         telemetry: event.telemetry,
         problems: event.problems,
+        ...heldBack(live, event.lend, event.at),
       }));
     case 'engines-observed':
       return onLive(state, event.nodeId, (live) => ({
@@ -105,6 +111,10 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         engines: new Map(),
         cpuStillSince: new Map(),
       }));
+    case 'node-cleared':
+      return onLive(state, event.nodeId, ({ heldBackSince }) => ({
+        clearedAt: heldBackSince === null ? null : event.at,
+      }));
     case 'noted':
       return state;
     case 'drain-started':
@@ -113,8 +123,10 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
       return onDurable(state, event.nodeId, ({ drain }) =>
         drain ? { drain: { ...drain, completedAt: event.at } } : {},
       );
+    case 'node-paused':
+      return onDurable(state, event.nodeId, () => ({ pausedAt: event.at }));
     case 'node-resumed':
-      return onDurable(state, event.nodeId, () => ({ drain: null }));
+      return onDurable(state, event.nodeId, () => ({ drain: null, pausedAt: null }));
     case 'deployment-created':
       return { ...state, deployments: withEntry(state.deployments, event.deployment.id, event.deployment) };
     case 'replica-placed':
@@ -196,6 +208,16 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
     case 'deployment-removed':
       return { ...state, deployments: without(state.deployments, event.deploymentId) };
   }
+}
+
+/** What the owner's rules say, and since when they hold the machine back. */
+function heldBack(
+  before: LiveNode,
+  lend: LendState | null,
+  at: number,
+): Pick<LiveNode, 'lend' | 'heldBackSince' | 'clearedAt'> {
+  if (lend?.lending !== false) return { lend, heldBackSince: null, clearedAt: null };
+  return { lend, heldBackSince: before.heldBackSince ?? at, clearedAt: before.clearedAt };
 }
 
 /** The observed set and, per engine, since when its CPU time has stood still. */

@@ -1,4 +1,5 @@
 import type { BootId, DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { ErrorBody } from '#shared/errors.ts';
@@ -7,6 +8,7 @@ import type { Drain, DeploymentRecord, NodeFacts, Replica } from './state.ts';
 /** Facts, past tense. `apply` is the only thing that changes state, and these are all that change it. */
 export type ControllerEvent = { readonly at: number } & (
   | { readonly type: 'node-joined'; readonly nodeId: NodeId; readonly name: string }
+  | { readonly type: 'node-renamed'; readonly nodeId: NodeId; readonly name: string }
   | { readonly type: 'node-removed'; readonly nodeId: NodeId }
   | {
       readonly type: 'session-opened';
@@ -17,6 +19,7 @@ export type ControllerEvent = { readonly at: number } & (
       readonly name: string;
       readonly facts: NodeFacts;
       readonly telemetry: Telemetry;
+      readonly lend: LendState | null;
       readonly engines: readonly EngineObservation[];
     }
   | {
@@ -30,6 +33,7 @@ export type ControllerEvent = { readonly at: number } & (
       readonly nodeId: NodeId;
       readonly telemetry: Telemetry;
       readonly problems: readonly string[];
+      readonly lend: LendState | null;
     }
   | {
       readonly type: 'engines-observed';
@@ -43,6 +47,8 @@ export type ControllerEvent = { readonly at: number } & (
       readonly addresses: NodeFacts['addresses'];
     }
   | { readonly type: 'node-lost'; readonly nodeId: NodeId }
+  /** A machine that is held back runs nothing of the covey any more. */
+  | { readonly type: 'node-cleared'; readonly nodeId: NodeId }
   /** Something for the event list that changes nothing here: who was let in, refused, what was set. */
   | {
       readonly type: 'noted';
@@ -53,6 +59,9 @@ export type ControllerEvent = { readonly at: number } & (
     }
   | { readonly type: 'drain-started'; readonly nodeId: NodeId; readonly drain: Drain }
   | { readonly type: 'drain-completed'; readonly nodeId: NodeId }
+  /** A person wants no new work there. */
+  | { readonly type: 'node-paused'; readonly nodeId: NodeId }
+  /** Neither drained nor paused any longer. */
   | { readonly type: 'node-resumed'; readonly nodeId: NodeId }
   | { readonly type: 'deployment-created'; readonly deployment: DeploymentRecord }
   | { readonly type: 'replica-placed'; readonly deploymentId: DeploymentId; readonly replica: Replica }
@@ -100,6 +109,7 @@ export type NotedKind =
   | 'audit-invite-created'
   | 'audit-cluster-secret-changed'
   | 'audit-login'
+  | 'audit-model-removed'
   | 'audit-key-created'
   | 'audit-key-revoked'
   | 'audit-key-first-used'

@@ -1,6 +1,7 @@
 import type { BootId, DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
 import { engineId } from '#shared/lib/ids.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
 import type { ControllerEvent } from './events.ts';
@@ -26,6 +27,9 @@ export const telemetry: Telemetry = {
   diskFreeBytes: 100 * GiB,
   ownRssBytes: 100e6,
   deviceFree: [],
+  receiveBytesPerS: null,
+  sendBytesPerS: null,
+  celsius: null,
 };
 
 export const facts: NodeFacts = {
@@ -98,6 +102,7 @@ export function connected(
     boot?: string;
     engines?: readonly EngineObservation[];
     facts?: NodeFacts;
+    lend?: LendState;
   } = {},
 ): ControllerEvent {
   return {
@@ -110,6 +115,7 @@ export function connected(
     name: digit,
     facts: options.facts ?? facts,
     telemetry,
+    lend: options.lend ?? null,
     engines: options.engines ?? [],
   };
 }

@@ -13,6 +13,7 @@ export function nodeStatus(state: ControllerState, node: NodeRecord): NodeStatus
   }
   if (durable.drain) return 'draining';
   if (ineligibleChecks(node).length > 0) return 'unhealthy';
+  if (ownersWishes(node).length > 0) return 'paused';
   return deploymentsOn(state, durable.id).length > 0 ? 'busy' : 'ready';
 }
 
@@ -23,7 +24,15 @@ export function ineligibleReasons(node: NodeRecord): string[] {
     if (durable.saidGoodbye) return ['is switched off or has stopped lending'];
     return [live.lost ? 'does not answer' : 'is not connected'];
   }
-  return [...(durable.drain ? ['is draining'] : []), ...ineligibleChecks(node)];
+  return [...(durable.drain ? ['is draining'] : []), ...ownersWishes(node), ...ineligibleChecks(node)];
+}
+
+/** Why the people whose machine it is, or who look after the covey, want no new work there. */
+function ownersWishes({ durable, live }: NodeRecord): string[] {
+  const wishes = durable.pausedAt === null ? [] : ['is paused'];
+  if (live.lend?.lending !== false) return wishes;
+  const why = live.lend.heldBackBy.map(({ message }) => message.replace(/\.$/, '')).join('; ');
+  return [...wishes, why ? `is not lent now (${why})` : 'is not lent now'];
 }
 
 function ineligibleChecks({ durable, live }: NodeRecord): string[] {

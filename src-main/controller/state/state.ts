@@ -1,4 +1,5 @@
 import type { BootId, DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
+import type { LendState } from '#shared/domain/lend.ts';
 import type { Address, Hardware, Telemetry } from '#shared/domain/node.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { DeploymentRequest } from '#shared/domain/deployment.ts';
@@ -34,6 +35,8 @@ export interface DurableNode {
   readonly joinedAt: number;
   /** Desired: written by the controller. */
   readonly drain: Drain | null;
+  /** Desired: since when a person at the controller wants no new work there. */
+  readonly pausedAt: number | null;
   /** Observed: what the last hello said. */
   readonly bootId: BootId | null;
   readonly facts: NodeFacts | null;
@@ -67,6 +70,12 @@ export interface LiveNode {
   readonly lost: boolean;
   readonly telemetry: Telemetry | null;
   readonly problems: readonly string[];
+  /** What its owner's rules say; null: it has none to say. */
+  readonly lend: LendState | null;
+  /** Since when, by this clock, its owner's rules hold it back: what runs there has to go. */
+  readonly heldBackSince: number | null;
+  /** When nothing of the covey was left on a machine that is held back; null: not yet, or it is lent. */
+  readonly clearedAt: number | null;
   readonly engines: ReadonlyMap<EngineId, EngineObservation>;
   /** Since when each engine's CPU time has not moved, for the stall rule. */
   readonly cpuStillSince: ReadonlyMap<EngineId, number>;
@@ -136,6 +145,9 @@ export function absentNode(heardAt: number): LiveNode {
     lost: false,
     telemetry: null,
     problems: [],
+    lend: null,
+    heldBackSince: null,
+    clearedAt: null,
     engines: new Map(),
     cpuStillSince: new Map(),
   };

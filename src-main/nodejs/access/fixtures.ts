@@ -32,6 +32,7 @@ export function scriptedSelf(role: 'controller' | 'worker', changes: Partial<Sel
       dataDirectory: '/data',
       membership: null,
       join: null,
+      lend: null,
       notices: [],
     }) as const satisfies ReturnType<SelfPort['self']>;
   return {

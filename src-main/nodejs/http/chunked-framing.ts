@@ -32,6 +32,7 @@ export class ChunkedFraming {
   #digits = 0;
   #extra = 0;
   #last = false;
+  #chunks = 0;
   readonly #maxChunkBytes: number;
 
   constructor(maxChunkBytes: number) {
@@ -41,6 +42,11 @@ export class ChunkedFraming {
   /** The terminating chunk and its trailers have been seen to their end. */
   get done(): boolean {
     return this.#state === DONE;
+  }
+
+  /** Data chunks that were seen to their end. */
+  get chunks(): number {
+    return this.#chunks;
   }
 
   /** No byte of a next chunk has been seen. */
@@ -116,6 +122,7 @@ export class ChunkedFraming {
         case DATA_LF:
           if (byte !== lf) throw new FramingError('a chunk does not end in CRLF');
           state = SIZE_FIRST;
+          this.#chunks++;
           boundary = at;
           break;
         case TRAILER_START:

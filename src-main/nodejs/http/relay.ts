@@ -28,6 +28,8 @@ export interface RelayPolicy {
   readonly passHeaders: readonly string[];
   /** What the client gets for a whole answer that is no event stream. */
   rewrite(answer: WholeAnswer): WholeAnswer;
+  /** An event stream has brought so many events in all: engines write each as a chunk of its own. */
+  onEvents?(count: number): void;
   /** The error for a connection that failed at `phase`; `cause` is what opening it threw, else null. */
   lost(phase: RelayPhase, detail: string, cause: unknown): CoveyError;
   respondError(res: ServerResponse, error: CoveyError): void;
@@ -120,7 +122,9 @@ export class Relay implements ResponseSink, ConnectionOwner {
   onBytes(bytes: Buffer, length: number): boolean {
     if (this.#settled) return false;
     try {
-      return this.#reader.push(bytes, 0, length);
+      const kept = this.#reader.push(bytes, 0, length);
+      if (this.#events) this.#options.policy.onEvents?.(this.#reader.chunks);
+      return kept;
     } catch (error) {
       if (!(error instanceof FramingError)) throw error;
       this.#lose(error.message);

@@ -49,6 +49,11 @@ export class ResponseReader {
     return this.#head;
   }
 
+  /** Complete chunks of the body so far; 0 for a body that is not chunked. */
+  get chunks(): number {
+    return this.#chunked?.chunks ?? 0;
+  }
+
   /**
    * @returns true when the sink keeps the memory of `bytes`
    * @throws FramingError when the peer does not speak HTTP/1.1

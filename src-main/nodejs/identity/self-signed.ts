@@ -1,5 +1,3 @@
-import { webcrypto } from 'node:crypto';
-
 /**
  * A new ECDSA P-256 key and a certificate that it signed itself. Members are pinned by the key, so the
  * certificate states nothing but the key and never expires (RFC 5280, 4.1.2.5: no well-defined expiry).
@@ -11,8 +9,8 @@ export async function createSelfSigned(now: number): Promise<{ keyPem: string; c
   await import('reflect-metadata');
   const x509 = await import('@peculiar/x509');
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const serial = webcrypto.getRandomValues(new Uint8Array(16));
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+  const serial = crypto.getRandomValues(new Uint8Array(16));
   // Positive and without a leading zero byte, so that its length is fixed.
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;
   const certificate = await x509.X509CertificateGenerator.createSelfSigned(
@@ -32,9 +30,9 @@ export async function createSelfSigned(now: number): Promise<{ keyPem: string; c
         ]),
       ],
     },
-    webcrypto,
+    crypto,
   );
-  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
+  const pkcs8 = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
   const lines = pkcs8.match(/.{1,64}/g) ?? [];
   return {
     keyPem: `-----BEGIN PRIVATE KEY-----\n${lines.join('\n')}\n-----END PRIVATE KEY-----\n`,

@@ -145,6 +145,7 @@ export async function startHost(
       members: [],
       grants: [],
       relay: null,
+      uploadBytesPerS: null,
       ...init,
     },
     (event) => {

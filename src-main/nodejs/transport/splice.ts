@@ -6,6 +6,8 @@ export type SpliceSide = 'near' | 'far';
 export interface SpliceObserver {
   /** Bytes came from this side. Called for every read: keep it to a few additions. */
   onBytes?(from: SpliceSide, bytes: number): void;
+  /** As `onBytes`. @returns how long this side is not read, ms; 0: it goes on */
+  paceMs?(from: SpliceSide, bytes: number): number;
   /** Once: this side ended or broke first. What it had sent is still delivered to the other. */
   onEnd?(first: SpliceSide, error: Error | null): void;
 }
@@ -21,24 +23,28 @@ export function splice(near: Socket, far: Socket, observer: SpliceObserver = {})
     if (over) return;
     over = true;
     for (const socket of [near, far]) socket.removeListener('data', socket === near ? onNear : onFar);
-    near.off('drain', resumeFar);
-    far.off('drain', resumeNear);
+    near.off('drain', farSource.taken);
+    far.off('drain', nearSource.taken);
+    nearSource.end();
+    farSource.end();
     endWith(near);
     endWith(far);
     observer.onEnd?.(first, error);
   };
-  const resumeNear = (): void => void near.resume();
-  const resumeFar = (): void => void far.resume();
+  const nearSource = createSource(near);
+  const farSource = createSource(far);
   const onNear = (chunk: Buffer): void => {
     observer.onBytes?.('near', chunk.length);
-    if (!far.write(chunk)) near.pause();
+    if (!far.write(chunk)) nearSource.full();
+    nearSource.rest(observer.paceMs?.('near', chunk.length) ?? 0);
   };
   const onFar = (chunk: Buffer): void => {
     observer.onBytes?.('far', chunk.length);
-    if (!near.write(chunk)) far.pause();
+    if (!near.write(chunk)) farSource.full();
+    farSource.rest(observer.paceMs?.('far', chunk.length) ?? 0);
   };
-  near.on('drain', resumeFar);
-  far.on('drain', resumeNear);
+  near.on('drain', farSource.taken);
+  far.on('drain', nearSource.taken);
   for (const [side, socket] of [
     ['near', near],
     ['far', far],
@@ -55,8 +61,45 @@ export function splice(near: Socket, far: Socket, observer: SpliceObserver = {})
   return () => {
     if (!over) {
       over = true;
+      nearSource.end();
+      farSource.end();
       near.destroy();
       far.destroy();
     }
+  };
+}
+
+/** A side as the one that is read: it goes on when the other has taken what came and its pause is over. */
+interface Source {
+  /** The other side takes no more for now. */
+  readonly full: () => void;
+  readonly taken: () => void;
+  readonly rest: (ms: number) => void;
+  readonly end: () => void;
+}
+
+function createSource(socket: Socket): Source {
+  let full = false;
+  let pause: NodeJS.Timeout | null = null;
+  return {
+    full() {
+      full = true;
+      socket.pause();
+    },
+    taken() {
+      full = false;
+      if (!pause) socket.resume();
+    },
+    rest(ms) {
+      if (ms <= 0 || pause) return;
+      socket.pause();
+      pause = setTimeout(() => {
+        pause = null;
+        if (!full) socket.resume();
+      }, ms);
+    },
+    end() {
+      if (pause) clearTimeout(pause);
+    },
   };
 }

@@ -41,6 +41,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
   let members: readonly Member[] = options.members ?? [];
   let listen: TransportInit['listen'] = options.listen;
   let relay: RelayController | null = null;
+  let uploadBytesPerS: number | null = null;
   let rssBytes: number | null = null;
   let closed = false;
 
@@ -70,6 +71,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       members,
       grants: grants.current(),
       relay,
+      uploadBytesPerS,
     }),
     onEvent: (event) => receive(event),
     onDown: (error) => dropAll(error),
@@ -278,6 +280,10 @@ export async function createTransport(options: TransportOptions): Promise<Transp
     setRelay(controller) {
       relay = controller;
       supervisor.send({ type: 'set-relay', controller });
+    },
+    setUploadLimit(bytesPerS) {
+      uploadBytesPerS = bytesPerS;
+      supervisor.send({ type: 'limit-upload', bytesPerS });
     },
     onDialRequest: (listener) => void (onDialRequest = listener),
     dialBack: (order) => void supervisor.send({ type: 'dial-back', order }),

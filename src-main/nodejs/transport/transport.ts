@@ -80,6 +80,8 @@ export interface Transport {
    * local socket path or pipe that takes one connection, after the preamble was accepted.
    */
   openStream(request: StreamRequest): Promise<{ readonly socketPath: string; readonly path: LinkPath }>;
+  /** How fast engines here may send to other machines, all together; null: as fast as it goes. */
+  setUploadLimit(bytesPerS: number | null): void;
   /** Measures the way to a member. Rejects with `stage_unreachable` when there is none. */
   probe(target: ProbeTarget): Promise<PathProbe>;
 

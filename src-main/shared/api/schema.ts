@@ -4,8 +4,11 @@ import { hardwareSchema, nodeStatusSchema, telemetrySchema, unknownable } from '
 import { deploymentViewSchema } from '../domain/deployment.ts';
 import { engineObservationSchema, enginePhaseSchema, engineProgressSchema } from '../domain/engine.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
+import { lendStateSchema } from '../domain/lend.ts';
+import { transferViewSchema } from '../domain/transfer.ts';
 import { libraryModelSchema } from '../protocol/requests.ts';
 import { accessRoutes } from './access.ts';
+import { liveSchema, nodeHistorySchema, previewSchema, renameBodySchema } from './dashboard.ts';
 import { joiningRoutes } from './joining.ts';
 import { selfRoutes } from './self.ts';
 
@@ -20,6 +23,8 @@ const modelNameSchema = z
   .min(1)
   .max(256)
   .regex(/^[^\p{C}]+$/u, 'must not contain control characters');
+
+export { transferViewSchema, type TransferView } from '../domain/transfer.ts';
 
 export const nodeRef = z.string().min(1).max(256);
 
@@ -41,6 +46,10 @@ export const nodeViewSchema = z.object({
   drain: z
     .object({ startedAt: z.number(), deadlineAt: z.number(), completedAt: z.number().nullable() })
     .nullable(),
+  /** Since when it is paused by a person at the controller; null: it is not. */
+  pausedAt: z.number().nullable(),
+  /** Whether its owner's rules lend it now, as it last said; null: it is not connected or says nothing of it. */
+  lend: lendStateSchema.nullable(),
   deployments: z.array(deploymentIdSchema),
   /** Engines observed there, without their secrets. */
   engines: z.array(engineObservationSchema.omit({ endpoint: true })),
@@ -91,24 +100,10 @@ export const drainBodySchema = z.strictObject({
 export const modelViewSchema = libraryModelSchema.extend({ nodeId: nodeIdSchema, nodeName: z.string() });
 export type ModelView = z.infer<typeof modelViewSchema>;
 
-/** A running import or download. */
-export const transferViewSchema = z.object({
-  id: z.string(),
-  kind: z.enum(['import', 'pull']),
-  nodeId: nodeIdSchema,
-  source: z.string(),
-  status: z.enum(['running', 'done', 'failed', 'cancelled']),
-  doneBytes: z.number(),
-  totalBytes: z.number().nullable(),
-  bytesPerS: z.number().nullable(),
-  model: z.string().nullable(),
-  error: errorBodySchema.nullable(),
-});
-export type TransferView = z.infer<typeof transferViewSchema>;
-
 /**
- * Server-sent events of `GET /api/events`. `id` is a sequence number for `Last-Event-ID`; null for progress,
- * which is live only: it is not stored and not repeated after a reconnect.
+ * Server-sent events of `GET /api/events`. `id` is a sequence number for `Last-Event-ID`; null for progress and
+ * live figures, which are not stored and not repeated after a reconnect. `?live=1` asks for the latter: the first
+ * has everything, those after it only what has changed.
  */
 export const apiEventSchema = z.object({
   id: z.number().int().positive().nullable(),
@@ -129,8 +124,40 @@ export const apiEventSchema = z.object({
       }),
     )
     .optional(),
+  /** Kind `live` only. */
+  live: liveSchema.optional(),
 });
 export type ApiEvent = z.infer<typeof apiEventSchema>;
+
+export const EVENTS_PER_PAGE = 1_000;
+/** A comma between values means "one of them". */
+const oneOf = z
+  .string()
+  .min(1)
+  .max(1_024)
+  .transform((text) => [...new Set(text.split(','))]);
+
+/**
+ * The query of `GET /api/events/history`: stored events, newest first, 100,000 are kept. Every filter narrows.
+ * `before` is the `id` of the oldest event that the caller has. `level` and `kind` may name several
+ * (`level=warn,error`). `text` is looked for in the message, without regard to the case of ASCII letters.
+ */
+export const eventHistoryQuerySchema = z.strictObject({
+  before: z.coerce.number().int().min(1).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: z.coerce.number().int().min(1).max(EVENTS_PER_PAGE).default(200),
+  node: nodeRef.optional(),
+  deployment: deploymentIdSchema.optional(),
+  level: oneOf.pipe(z.array(z.enum(['info', 'warn', 'error']))).optional(),
+  kind: oneOf.pipe(z.array(z.string().min(1).max(64)).max(32)).optional(),
+  text: z.string().min(1).max(256).optional(),
+});
+export type EventHistoryQuery = z.infer<typeof eventHistoryQuerySchema>;
+export const eventHistorySchema = z.object({
+  events: z.array(apiEventSchema),
+  /** There are older ones that the filters let through. */
+  more: z.boolean(),
+});
+export type EventHistory = z.infer<typeof eventHistorySchema>;
 
 export const logLineSchema = z.object({
   at: z.number(),
@@ -161,7 +188,23 @@ export const coreRoutes = {
     body: drainBodySchema,
     response: nodeViewSchema,
   },
+  /** Ends a drain and a pause. */
   resume: { method: 'POST', path: '/api/nodes/:node/resume', access: 'admin', response: nodeViewSchema },
+  /** From now on no new work; what runs there goes on. */
+  pause: { method: 'POST', path: '/api/nodes/:node/pause', access: 'admin', response: nodeViewSchema },
+  renameNode: {
+    method: 'PATCH',
+    path: '/api/nodes/:node',
+    access: 'admin',
+    body: renameBodySchema,
+    response: nodeViewSchema,
+  },
+  nodeHistory: {
+    method: 'GET',
+    path: '/api/nodes/:node/history',
+    access: 'admin',
+    response: nodeHistorySchema,
+  },
   removeNode: { method: 'DELETE', path: '/api/nodes/:node', access: 'admin', response: z.object({}) },
   models: {
     method: 'GET',
@@ -182,6 +225,20 @@ export const coreRoutes = {
     access: 'admin',
     body: pullBodySchema,
     response: transferViewSchema,
+  },
+  /** From the library of one machine, with its files. `:name` is escaped as a path segment. */
+  removeModel: {
+    method: 'DELETE',
+    path: '/api/nodes/:node/models/:name',
+    access: 'admin',
+    response: z.object({}),
+  },
+  /** Running ones and the last that ended, newest first. */
+  transfers: {
+    method: 'GET',
+    path: '/api/transfers',
+    access: 'admin',
+    response: z.object({ transfers: z.array(transferViewSchema) }),
   },
   transfer: { method: 'GET', path: '/api/transfers/:id', access: 'admin', response: transferViewSchema },
   cancelTransfer: {
@@ -209,12 +266,27 @@ export const coreRoutes = {
     body: loadBodySchema,
     response: deploymentViewSchema,
   },
+  /** What `load` would do with this body. Always 200 for a body of the right shape: a refusal is in `error`. */
+  previewLoad: {
+    method: 'POST',
+    path: '/api/deployments/preview',
+    access: 'admin',
+    body: loadBodySchema,
+    response: previewSchema,
+  },
   unload: { method: 'DELETE', path: '/api/deployments/:id', access: 'admin', response: deploymentViewSchema },
   retry: {
     method: 'POST',
     path: '/api/deployments/:id/retry',
     access: 'admin',
     response: deploymentViewSchema,
+  },
+  /** See eventHistoryQuerySchema for the query. */
+  eventHistory: {
+    method: 'GET',
+    path: '/api/events/history',
+    access: 'admin',
+    response: eventHistorySchema,
   },
   /** Server-sent events, see apiEventSchema. */
   events: { method: 'GET', path: '/api/events', access: 'admin', response: z.never() },

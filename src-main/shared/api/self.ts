@@ -3,6 +3,7 @@ import { addressAttemptSchema, interfaceSchema } from '../domain/network.ts';
 import { addressSchema } from '../domain/node.ts';
 import { doctorCheckSchema } from '../domain/doctor.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
+import { lendStateSchema } from '../domain/lend.ts';
 import { linkPathSchema } from '../domain/engine.ts';
 import { nodeIdSchema } from '../lib/ids.ts';
 import { joinViewSchema, startJoinBodySchema } from './joining.ts';
@@ -29,6 +30,8 @@ export const selfViewSchema = z.object({
     .nullable(),
   /** A worker's way to membership; null on a controller. */
   join: joinViewSchema.nullable(),
+  /** Whether this machine is lent now; null: it has no worker (a controller that lends nothing). */
+  lend: lendStateSchema.nullable(),
   /** What people at this machine should know: a copied identity, another controller with our secret, ... */
   notices: z.array(errorBodySchema),
 });

@@ -3,6 +3,9 @@ import { z } from 'zod';
 /** Bounded text from another machine. */
 export const shortText = z.string().max(256);
 
+/** A live figure that a system, or an older version, may not tell. */
+const figure = z.number().nullable().default(null);
+
 /** A figure that a probe may fail to get: then `unknown` says why. */
 export const unknownable = <T extends z.ZodType>(value: T) =>
   z.union([
@@ -73,7 +76,22 @@ export const telemetrySchema = z.object({
   diskFreeBytes: z.number().nonnegative().nullable(),
   /** RSS of our own processes without engines. */
   ownRssBytes: z.number().nonnegative(),
-  deviceFree: z.array(z.object({ id: z.string().max(64), freeBytes: z.number().nonnegative() })).max(64),
+  deviceFree: z
+    .array(
+      z.object({
+        id: z.string().max(64),
+        freeBytes: z.number().nonnegative(),
+        /** 0..1 */
+        load: figure.pipe(z.number().min(0).max(1).nullable()),
+        celsius: figure,
+      }),
+    )
+    .max(64),
+  /** By all real adapters, bytes/s. */
+  receiveBytesPerS: figure.pipe(z.number().nonnegative().nullable()),
+  sendBytesPerS: figure.pipe(z.number().nonnegative().nullable()),
+  /** Of the hottest sensor of the CPU. */
+  celsius: figure,
 });
 export type Telemetry = z.infer<typeof telemetrySchema>;
 

@@ -97,6 +97,8 @@ export interface TransportInit {
   readonly grants: readonly Grant[];
   /** See `Transport.setRelay`. */
   readonly relay: RelayController | null;
+  /** See `Transport.setUploadLimit`. */
+  readonly uploadBytesPerS: number | null;
 }
 
 export interface RelayController {
@@ -157,6 +159,7 @@ export type TransportCommand =
   /** Ends an operation or a link, whatever state it is in. Nothing more is heard of it. */
   | { readonly type: 'cancel'; readonly operation: number }
   | { readonly type: 'set-relay'; readonly controller: RelayController | null }
+  | { readonly type: 'limit-upload'; readonly bytesPerS: number | null }
   | { readonly type: 'dial-back'; readonly order: DialOrder }
   | { readonly type: 'allow-relay'; readonly pass: RelayPass }
   | { readonly type: 'send'; readonly session: number; readonly text: string }

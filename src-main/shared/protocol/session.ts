@@ -3,6 +3,7 @@ import { bootIdSchema, engineIdSchema, nodeIdSchema } from '../lib/ids.ts';
 import { addressSchema, hardwareSchema, shortText, telemetrySchema } from '../domain/node.ts';
 import { engineAssignmentSchema, engineObservationSchema, secretSchema } from '../domain/engine.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
+import { lendStateSchema } from '../domain/lend.ts';
 import { clusterSecretSchema } from '../domain/cluster-secret.ts';
 
 /**
@@ -28,6 +29,8 @@ export const helloFrame = z.object({
   /** Where this node's own cluster port can be dialled, best first. */
   addresses: z.array(addressSchema).max(32),
   telemetry: telemetrySchema,
+  /** As in heartbeats: without it a machine that does not lend now would be given work first. */
+  lend: lendStateSchema.optional(),
   /** Everything this worker runs now: the controller reconciles against it. */
   engines: z.array(engineObservationSchema).max(256),
 });
@@ -35,13 +38,15 @@ export type HelloFrame = z.infer<typeof helloFrame>;
 
 export const workerFrame = z.discriminatedUnion('type', [
   helloFrame,
-  /** Every `heartbeatMs`; answered by `ack`, which renews the lease. */
+  /** Every `heartbeatMs`, and at once when `lend` has changed; answered by `ack`, which renews the lease. */
   z.object({
     type: z.literal('heartbeat'),
     seq: z.number().int().nonnegative(),
     telemetry: telemetrySchema,
     /** Reasons why this node must not get work; empty: healthy. */
     problems: z.array(z.string().max(512)).max(16),
+    /** Absent: this worker knows no rules (an older version) and lends. */
+    lend: lendStateSchema.optional(),
   }),
   /** The full observed set, sent when anything in it changed (at most 4 a second). */
   z.object({

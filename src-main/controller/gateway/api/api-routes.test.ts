@@ -20,6 +20,8 @@ interface Call {
 
 let calls: Call[];
 let listeners: Set<(event: ApiEvent) => void>;
+/** Those who asked for live figures. */
+let live: Set<(event: ApiEvent) => void>;
 let past: ApiEvent[];
 let failure: CoveyError | null;
 let server: HttpServer;
@@ -36,11 +38,17 @@ function scriptedService(): ControllerService {
           deployment: { did: method },
           existed: (args[0] as { model: string }).model === 'old',
         });
-      if (method === 'nodes' || method === 'deployments' || method === 'logs') return [{ did: method }];
+      if (method === 'nodes' || method === 'deployments' || method === 'logs' || method === 'transfers')
+        return [{ did: method }];
       if (method === 'models') return Promise.resolve([{ did: method }]);
       return { did: method };
     };
   const service = {
+    subscribeLive(listener: (event: ApiEvent) => void) {
+      live.add(listener);
+      listener({ id: null, at: 1, kind: 'live', level: 'info', message: 'all' });
+      return () => void live.delete(listener);
+    },
     subscribe(lastId: number | null, listener: (event: ApiEvent) => void) {
       calls.push({ method: 'subscribe', args: [lastId] });
       if (lastId !== null) past.forEach(listener);
@@ -49,13 +57,15 @@ function scriptedService(): ControllerService {
     },
   };
   return new Proxy(service as unknown as ControllerService, {
-    get: (target, name) => (name === 'subscribe' ? target.subscribe.bind(target) : record(String(name))),
+    get: (target, name) =>
+      name === 'subscribe' || name === 'subscribeLive' ? target[name].bind(target) : record(String(name)),
   });
 }
 
 beforeEach(async () => {
   calls = [];
   listeners = new Set();
+  live = new Set();
   past = [];
   failure = null;
   server = await startHttpServer({
@@ -109,6 +119,58 @@ const table: [keyof typeof coreRoutes, string, unknown, Call, number, unknown][]
     { method: 'resume', args: ['attic'] },
     200,
     { did: 'resume' },
+  ],
+  ['pause', '/api/nodes/attic/pause', undefined, { method: 'pause', args: ['attic'] }, 200, { did: 'pause' }],
+  [
+    'renameNode',
+    '/api/nodes/attic',
+    { name: 'Küche-2' },
+    { method: 'renameNode', args: ['attic', 'Küche-2'] },
+    200,
+    { did: 'renameNode' },
+  ],
+  [
+    'nodeHistory',
+    '/api/nodes/attic/history',
+    undefined,
+    { method: 'nodeHistory', args: ['attic'] },
+    200,
+    { did: 'nodeHistory' },
+  ],
+  [
+    'removeModel',
+    '/api/nodes/attic/models/tiny.v2',
+    undefined,
+    { method: 'removeModel', args: ['attic', 'tiny.v2'] },
+    200,
+    {},
+  ],
+  [
+    'transfers',
+    '/api/transfers',
+    undefined,
+    { method: 'transfers', args: [] },
+    200,
+    { transfers: [{ did: 'transfers' }] },
+  ],
+  [
+    'previewLoad',
+    '/api/deployments/preview',
+    { model: 'm', split: { a: 1 } },
+    { method: 'preview', args: [{ model: 'm', split: { a: 1 } }] },
+    200,
+    { did: 'preview' },
+  ],
+  [
+    'eventHistory',
+    '/api/events/history?before=9&limit=5&node=attic&level=warn,error&kind=a,b&text=50%25',
+    undefined,
+    {
+      method: 'eventHistory',
+      args: [{ before: 9, limit: 5, node: 'attic', level: ['warn', 'error'], kind: ['a', 'b'], text: '50%' }],
+    },
+    200,
+    { did: 'eventHistory' },
   ],
   ['removeNode', '/api/nodes/attic', undefined, { method: 'removeNode', args: ['attic'] }, 200, {}],
   ['models', '/api/models', undefined, { method: 'models', args: [] }, 200, { models: [{ did: 'models' }] }],
@@ -230,6 +292,18 @@ describe('routes', () => {
     ['GET', '/api/logs?limit=many', undefined, 'limit'],
     ['GET', '/api/logs?limit=0', undefined, 'limit'],
     ['GET', '/api/logs?since=5', undefined, 'since'],
+    ['GET', '/api/events/history?before=0', undefined, 'before'],
+    ['GET', '/api/events/history?limit=1001', undefined, 'limit'],
+    ['GET', '/api/events/history?level=loud', undefined, 'level.0'],
+    ['GET', '/api/events/history?deployment=x', undefined, 'deployment'],
+    ['GET', `/api/events/history?text=${'x'.repeat(257)}`, undefined, 'text'],
+    ['GET', '/api/events/history?after=5', undefined, 'after'],
+    ['PATCH', '/api/nodes/attic', { name: 'two words' }, 'name'],
+    ['PATCH', '/api/nodes/attic', { name: '-rf' }, 'name'],
+    ['PATCH', '/api/nodes/attic', { name: 'n'.repeat(65) }, 'name'],
+    ['PATCH', '/api/nodes/attic', {}, 'name'],
+    ['POST', '/api/deployments/preview', { model: 'm', split: { a: 'much' } }, 'split.a'],
+    ['GET', '/api/events?live=yes', undefined, 'live'],
   ])('%s %s %j is refused for %s', async (method, path, body, field) => {
     const { status, json } = await send(method, path, body);
     expect({ status, json }).toMatchObject({
@@ -287,6 +361,17 @@ describe('events', () => {
     expect(text).not.toContain('id: null');
     client.close();
     await expect.poll(() => listeners.size).toBe(0);
+  });
+
+  it('have live figures for those who ask for them', async () => {
+    const plain = await follow();
+    const client = await rawClient(server.port);
+    client.send(getText(server.port, '/api/events?live=1'));
+    expect(await client.until('"message":"all"')).toContain('"kind":"live"');
+    expect([listeners.size, live.size]).toEqual([2, 1]);
+    client.close();
+    await expect.poll(() => [listeners.size, live.size]).toEqual([1, 0]);
+    plain.close();
   });
 
   it('go on where a follower was cut off', async () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { coreRoutes, nodeRef } from '#shared/api/schema.ts';
+import { coreRoutes, eventHistoryQuerySchema, nodeRef } from '#shared/api/schema.ts';
 import { answered, ApiAnswer, apiGroup } from '../../../nodejs/http/api-group.ts';
 import { check } from '../../../nodejs/http/body.ts';
 import type { RouteGroup } from '../../../nodejs/http/router.ts';
@@ -20,6 +20,9 @@ export function coreRoutesGroup(service: ControllerService): RouteGroup {
     node: ({ param }) => service.node(param('node')),
     drain: ({ param, body }) => service.drain(param('node'), body.deadlineMs),
     resume: ({ param }) => service.resume(param('node')),
+    pause: ({ param }) => service.pause(param('node')),
+    renameNode: ({ param, body }) => service.renameNode(param('node'), body.name),
+    nodeHistory: ({ param }) => service.nodeHistory(param('node')),
     removeNode({ param }) {
       service.removeNode(param('node'));
       return {};
@@ -27,6 +30,11 @@ export function coreRoutesGroup(service: ControllerService): RouteGroup {
     models: async ({ signal }) => ({ models: await service.models(signal) }),
     importModel: ({ body }) => new ApiAnswer(202, service.importModel(body.node, body.path, body.name)),
     pullModel: ({ body }) => new ApiAnswer(202, service.pullModel(body.source, body.node)),
+    async removeModel({ param, signal }) {
+      await service.removeModel(param('node'), param('name'), signal);
+      return {};
+    },
+    transfers: () => ({ transfers: service.transfers() }),
     transfer: ({ param }) => service.transfer(param('id')),
     cancelTransfer: ({ param }) => service.cancelTransfer(param('id')),
     deployments: () => ({ deployments: service.deployments() }),
@@ -35,8 +43,11 @@ export function coreRoutesGroup(service: ControllerService): RouteGroup {
       const { deployment, existed } = await service.load(body, signal);
       return new ApiAnswer(existed ? 200 : 202, deployment);
     },
+    previewLoad: ({ body, signal }) => service.preview(body, signal),
     unload: ({ param }) => service.unload(param('id')),
     retry: ({ param }) => service.retry(param('id')),
+    eventHistory: ({ call }) =>
+      service.eventHistory(check(eventHistoryQuerySchema, Object.fromEntries(call.query), 'The query')),
     events({ call }) {
       follow(call);
       return answered;

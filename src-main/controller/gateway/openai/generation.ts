@@ -10,6 +10,7 @@ import type { DialUpstream, Route, RouteTable, RunningRequest } from '../ports.t
 import { BodyScanner } from './body-scanner.ts';
 import { rewriteEngineAnswer } from './engine-errors.ts';
 import { engineRequest } from './engine-request.ts';
+import { createTokenCount } from './token-count.ts';
 
 export interface GenerationOptions {
   readonly routes: RouteTable;
@@ -85,7 +86,7 @@ async function forward(
     const relay = new Relay({
       res: call.res,
       request: engineRequest(path, upstream.apiKey, body),
-      policy: policyFor(model, options.lostGraceMs),
+      policy: policyFor(model, path, running, options.lostGraceMs),
       open(owner, signal) {
         if (upstream.kind === 'local') return connectLoopback(upstream.port, timings.connectMs, owner);
         return options.dialUpstream(upstream, signal).then((stream) => adoptStream(stream, owner));
@@ -112,10 +113,15 @@ function endRequest(running: RunningRequest, outcome: RelayOutcome | null): void
   else running.end(outcome.kind);
 }
 
-function policyFor(model: string, lostGraceMs: number): RelayPolicy {
+function policyFor(model: string, path: string, running: RunningRequest, lostGraceMs: number): RelayPolicy {
+  const tokens = createTokenCount(path, (count) => running.generated(count));
   return {
     passHeaders: ['content-type'],
-    rewrite: rewriteEngineAnswer,
+    onEvents: (count) => tokens.events(count),
+    rewrite(answer) {
+      tokens.whole(answer.body);
+      return rewriteEngineAnswer(answer);
+    },
     lost(phase, detail) {
       if (phase === 'connect') {
         return new CoveyError(

@@ -5,6 +5,7 @@ import { CoveyError, isDiskFull } from '#shared/errors.ts';
 import { namingFullDisk } from '../../../nodejs/disk-full.ts';
 import { initial } from './migrations/001-initial.ts';
 import { trust } from './migrations/002-trust.ts';
+import { dashboard } from './migrations/003-dashboard.ts';
 
 /** One step of the schema. Numbered from 1 without gaps, never changed once released. */
 export interface Migration {
@@ -13,7 +14,7 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const migrations: readonly Migration[] = [initial, trust];
+export const migrations: readonly Migration[] = [initial, trust, dashboard];
 
 export type Connection = Database.Database;
 

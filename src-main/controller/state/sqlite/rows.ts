@@ -6,6 +6,7 @@ import {
   nodeIdSchema,
   type NodeId,
 } from '#shared/lib/ids.ts';
+import type { ApiEvent } from '#shared/api/schema.ts';
 import { addressSchema, hardwareSchema } from '#shared/domain/node.ts';
 import { deploymentRequestSchema } from '#shared/domain/deployment.ts';
 import { errorBodySchema } from '#shared/domain/error-body.ts';
@@ -90,6 +91,7 @@ const nodeRow = z.object({
   name: z.string(),
   joined_at: z.number(),
   drain: json(drainSchema).nullable(),
+  paused_at: z.number().nullable(),
   boot_id: bootIdSchema.nullable(),
   facts: json(factsSchema).nullable(),
   said_goodbye: z.number(),
@@ -103,6 +105,7 @@ export function nodeFromRow(row: unknown): DurableNode {
     name: parsed.name,
     joinedAt: parsed.joined_at,
     drain: parsed.drain,
+    pausedAt: parsed.paused_at,
     bootId: parsed.boot_id,
     facts: parsed.facts,
     saidGoodbye: parsed.said_goodbye !== 0,
@@ -116,6 +119,7 @@ export function nodeToRow(node: DurableNode): Record<string, unknown> {
     name: node.name,
     joined_at: node.joinedAt,
     drain: node.drain && JSON.stringify(node.drain),
+    paused_at: node.pausedAt,
     boot_id: node.bootId,
     facts: node.facts && JSON.stringify(node.facts),
     said_goodbye: node.saidGoodbye ? 1 : 0,
@@ -183,5 +187,28 @@ export function deploymentToRow(deployment: DeploymentRecord): Record<string, un
     failures: JSON.stringify(deployment.failures),
     next_attempt_at: deployment.nextAttemptAt,
     failed_with: JSON.stringify(deployment.failedWith),
+  };
+}
+
+const eventRow = z.object({
+  id: z.number(),
+  at: z.number(),
+  kind: z.string(),
+  level: z.enum(['info', 'warn', 'error']),
+  message: z.string(),
+  node_id: nodeIdSchema.nullable(),
+  deployment_id: deploymentIdSchema.nullable(),
+});
+
+export function eventFromRow(row: unknown): ApiEvent {
+  const parsed = eventRow.parse(row);
+  return {
+    id: parsed.id,
+    at: parsed.at,
+    kind: parsed.kind,
+    level: parsed.level,
+    message: parsed.message,
+    ...(parsed.node_id === null ? {} : { nodeId: parsed.node_id }),
+    ...(parsed.deployment_id === null ? {} : { deploymentId: parsed.deployment_id }),
   };
 }

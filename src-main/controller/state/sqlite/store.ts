@@ -1,11 +1,17 @@
-import { z } from 'zod';
-import { deploymentIdSchema, nodeIdSchema } from '#shared/lib/ids.ts';
-import type { ApiEvent } from '#shared/api/schema.ts';
+import type { ApiEvent, EventHistory } from '#shared/api/schema.ts';
 import { absentNode, emptyState, type ControllerState } from '../state.ts';
 import type { Connection } from './database.ts';
-import { deploymentFromRow, deploymentToRow, nodeFromRow, nodeToRow, removedFromRow } from './rows.ts';
+import { readEventPage, type EventFilter } from './event-pages.ts';
+import {
+  deploymentFromRow,
+  deploymentToRow,
+  eventFromRow,
+  nodeFromRow,
+  nodeToRow,
+  removedFromRow,
+} from './rows.ts';
 
-export type NewEvent = Omit<ApiEvent, 'id' | 'stages'>;
+export type NewEvent = Omit<ApiEvent, 'id' | 'stages' | 'live'>;
 
 /** The controller's state on disk. All writes of one loop turn go into one transaction. */
 export interface ControllerStore {
@@ -13,20 +19,12 @@ export interface ControllerStore {
   /** Writes the durable difference and appends the events; returns them with their ids. */
   save(before: ControllerState, after: ControllerState, events: readonly NewEvent[]): ApiEvent[];
   recentEvents(afterId: number, limit: number): ApiEvent[];
+  /** Stored events, newest first, as far as the filter lets them through. */
+  eventPage(filter: EventFilter): EventHistory;
   close(): void;
 }
 
-const keptEvents = 10_000;
-
-const eventRow = z.object({
-  id: z.number(),
-  at: z.number(),
-  kind: z.string(),
-  level: z.enum(['info', 'warn', 'error']),
-  message: z.string(),
-  node_id: nodeIdSchema.nullable(),
-  deployment_id: deploymentIdSchema.nullable(),
-});
+const keptEvents = 100_000;
 
 export function createStore(connection: Connection): ControllerStore {
   const upsert = (table: string, columns: readonly string[]) =>
@@ -42,6 +40,7 @@ export function createStore(connection: Connection): ControllerStore {
     'name',
     'joined_at',
     'drain',
+    'paused_at',
     'boot_id',
     'facts',
     'said_goodbye',
@@ -131,19 +130,9 @@ export function createStore(connection: Connection): ControllerStore {
       return durablyEqual(before, after) && events.length === 0 ? [] : save(before, after, events);
     },
     recentEvents(afterId, limit) {
-      return readEvents.all(afterId, limit).map((raw) => {
-        const row = eventRow.parse(raw);
-        return {
-          id: row.id,
-          at: row.at,
-          kind: row.kind,
-          level: row.level,
-          message: row.message,
-          ...(row.node_id === null ? {} : { nodeId: row.node_id }),
-          ...(row.deployment_id === null ? {} : { deploymentId: row.deployment_id }),
-        };
-      });
+      return readEvents.all(afterId, limit).map(eventFromRow);
     },
+    eventPage: (filter) => readEventPage(connection, filter),
     close() {
       connection.close();
     },

@@ -32,6 +32,7 @@ import { createReverseTable } from './reverse-table.ts';
 import { createSessions } from './sessions.ts';
 import { accepted, createStreamServer } from './stream-server.ts';
 import { offerStream } from './stream-socket.ts';
+import { createUploadLimit } from './upload-limit.ts';
 
 export interface TransportHost {
   handle(command: Exclude<TransportCommand, { type: 'init' | 'stop' }>): void;
@@ -70,6 +71,8 @@ export async function createTransportHost(
   const relays = init.role === 'controller' ? createRelayExchange({ accepted, log }) : null;
   const operations = new Map<number, { readonly abort: AbortController; link: OpenLink | null }>();
 
+  const upload = createUploadLimit(() => performance.now(), init.uploadBytesPerS);
+
   const streams = createStreamServer({
     grants,
     members,
@@ -77,6 +80,7 @@ export async function createTransportHost(
     reverse,
     relays,
     pulseLostMs: init.pulseLostMs,
+    upload,
     audit,
   });
   const listener = init.listen
@@ -160,6 +164,7 @@ export async function createTransportHost(
         reach,
         pulseMs: init.pulseMs,
         pulseLostMs: init.pulseLostMs,
+        upload,
         signal,
         onLost(error) {
           if (operations.delete(operation)) emit({ type: 'link-lost', operation, error: error.toBody() });
@@ -277,6 +282,8 @@ export async function createTransportHost(
           return probe(command.operation, command.target, command.bytes);
         case 'set-relay':
           return setRelay(command.controller);
+        case 'limit-upload':
+          return upload.set(command.bytesPerS);
         case 'dial-back':
           return orders.follow(command.order);
         case 'allow-relay':

@@ -7,6 +7,7 @@ import { splice } from '../splice.ts';
 import { watchPulse, type PulseMonitor } from './pulse.ts';
 import type { PeerStreamTarget, Reach } from './reach.ts';
 import { createTraffic } from './traffic.ts';
+import type { UploadLimit } from './upload-limit.ts';
 
 export interface LinkOptions {
   readonly request: LinkRequest;
@@ -14,6 +15,7 @@ export interface LinkOptions {
   readonly reach: Reach;
   readonly pulseMs: number;
   readonly pulseLostMs: number;
+  readonly upload: UploadLimit;
   /** Once, after it was open, unless it was closed here before. The link is closed when it is called. */
   readonly onLost: (error: CoveyError) => void;
   readonly signal: AbortSignal;
@@ -109,6 +111,7 @@ export async function openLink(options: LinkOptions): Promise<OpenLink> {
       if (path !== pulsePath) pulse?.reopen();
       end = splice(local, remote, {
         onBytes: (from, bytes) => traffic.add(from, bytes),
+        paceMs: (from, bytes) => (from === 'near' ? options.upload.take(bytes) : 0),
         onEnd(first, error) {
           forget();
           // The engine ends its connections itself; when the stage does, it is gone.

@@ -15,6 +15,7 @@ import { answerPulse } from './pulse.ts';
 import type { RelayExchange } from './relay-exchange.ts';
 import { remoteAddressOf } from './remote-address.ts';
 import type { ReverseTable } from './reverse-table.ts';
+import type { UploadLimit } from './upload-limit.ts';
 
 export interface StreamServerOptions {
   readonly grants: GrantTable;
@@ -24,6 +25,7 @@ export interface StreamServerOptions {
   /** null: this node relays for nobody. */
   readonly relays: RelayExchange | null;
   readonly pulseLostMs: number;
+  readonly upload: UploadLimit;
   readonly audit: (audit: TransportAudit) => void;
 }
 
@@ -110,14 +112,14 @@ async function serve(
     case 'engine': {
       const grant = options.grants.check(preamble.grant, member.nodeId, alpn);
       const use = await options.grants.use(grant, () => socket.destroy(), streamWaitMs);
-      await join(socket, { host: '127.0.0.1', port: grant.port }, use);
+      await join(socket, { host: '127.0.0.1', port: grant.port }, use, options.upload);
       return;
     }
     case 'gateway': {
       if (alpn !== 'http' || member.role !== 'worker' || options.gatewaySocket === null) {
         throw new CoveyError('not_the_controller', 'This machine serves no requests for members.');
       }
-      await join(socket, { path: options.gatewaySocket }, null);
+      await join(socket, { path: options.gatewaySocket }, null, options.upload);
       return;
     }
     case 'reverse': {
@@ -176,7 +178,12 @@ async function preambleOf(socket: TLSSocket, timeoutMs: number): Promise<Preambl
   return preamble;
 }
 
-async function join(socket: TLSSocket, target: NetConnectOpts, use: GrantUse | null): Promise<void> {
+async function join(
+  socket: TLSSocket,
+  target: NetConnectOpts,
+  use: GrantUse | null,
+  upload: UploadLimit,
+): Promise<void> {
   let engine: Socket;
   try {
     engine = await connectTo(target);
@@ -191,7 +198,8 @@ async function join(socket: TLSSocket, target: NetConnectOpts, use: GrantUse | n
     return;
   }
   socket.write(accepted);
-  splice(socket, engine);
+  // What the gateway answers is not lent.
+  splice(socket, engine, use ? { paceMs: (from, bytes) => (from === 'far' ? upload.take(bytes) : 0) } : {});
 }
 
 function connectTo(target: NetConnectOpts): Promise<Socket> {

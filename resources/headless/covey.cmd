@@ -1,0 +1,3 @@
+@echo off
+"%~dp0node.exe" "%~dp0..\dist\covey.js" %*
+exit /b %ERRORLEVEL%

@@ -1,0 +1,77 @@
+import {
+  IconApi,
+  IconDevices,
+  IconLayoutDashboard,
+  IconMessages,
+  IconSettings,
+  IconStack2,
+  IconTimeline,
+  type Icon,
+} from '@tabler/icons-react';
+import { lazy, type ComponentType } from 'react';
+
+export interface PageEntry {
+  /** In the address: `#/overview`. */
+  readonly path: string;
+  readonly label: string;
+  readonly icon: Icon;
+  readonly component: ComponentType;
+}
+
+/** In the order of the navigation; the first is where one begins. Each page is a chunk of its own. */
+export const pages: readonly [PageEntry, ...PageEntry[]] = [
+  {
+    path: 'overview',
+    label: 'Overview',
+    icon: IconLayoutDashboard,
+    component: lazy(async () => ({
+      default: (await import('../features/overview/overview-page.tsx')).OverviewPage,
+    })),
+  },
+  {
+    path: 'machines',
+    label: 'Machines',
+    icon: IconDevices,
+    component: lazy(async () => ({
+      default: (await import('../features/nodes/nodes-page.tsx')).NodesPage,
+    })),
+  },
+  {
+    path: 'models',
+    label: 'Models',
+    icon: IconStack2,
+    component: lazy(async () => ({
+      default: (await import('../features/models/models-page.tsx')).ModelsPage,
+    })),
+  },
+  {
+    path: 'playground',
+    label: 'Playground',
+    icon: IconMessages,
+    component: lazy(async () => ({
+      default: (await import('../features/playground/playground-page.tsx')).PlaygroundPage,
+    })),
+  },
+  {
+    path: 'api',
+    label: 'API',
+    icon: IconApi,
+    component: lazy(async () => ({ default: (await import('../features/api/api-page.tsx')).ApiPage })),
+  },
+  {
+    path: 'events',
+    label: 'Events',
+    icon: IconTimeline,
+    component: lazy(async () => ({
+      default: (await import('../features/events/events-page.tsx')).EventsPage,
+    })),
+  },
+  {
+    path: 'settings',
+    label: 'Settings',
+    icon: IconSettings,
+    component: lazy(async () => ({
+      default: (await import('../features/settings/settings-page.tsx')).SettingsPage,
+    })),
+  },
+];

@@ -1,0 +1,156 @@
+import { useRef, type KeyboardEvent, type PointerEvent } from 'react';
+import { NumberInput, Text } from '@mantine/core';
+import {
+  boundaries,
+  boundaryAfterKey,
+  boundaryLimits,
+  moveBoundary,
+  percentages,
+  setLayers,
+  type Layers,
+} from './layer-split.ts';
+import classes from './layer-strip.module.css';
+
+export interface StripMachine {
+  readonly id: string;
+  readonly name: string;
+  /** The fewest layers it may have. */
+  readonly min: number;
+  readonly leads: boolean;
+  /** It cannot hold what it is given. */
+  readonly isTooSmall: boolean;
+}
+
+/** The series colours of the charts. */
+const colourCount = 6;
+
+/** Machines keep their colour in the strip and beside their field. */
+export function machineColour(index: number): string {
+  return `var(--covey-series-${(index % colourCount) + 1})`;
+}
+
+const layersText = (count: number): string => `${count} ${count === 1 ? 'layer' : 'layers'}`;
+
+/**
+ * The layers of a model over machines. Boundaries are dragged, or moved with the keys of a slider; each machine has
+ * a field too. Every change is whole: the layers always add up.
+ */
+export function LayerStrip({
+  machines,
+  layers,
+  onChange,
+}: {
+  readonly machines: readonly StripMachine[];
+  readonly layers: Layers;
+  readonly onChange: (layers: number[]) => void;
+}) {
+  const track = useRef<HTMLDivElement>(null);
+  const dragged = useRef<number | null>(null);
+  const total = layers.reduce((sum, count) => sum + count, 0);
+  const mins = machines.map((machine) => machine.min);
+  const shares = percentages(layers);
+
+  const moveTo = (index: number, position: number): void => {
+    const after = moveBoundary(layers, mins, index, position);
+    if (after.some((count, place) => count !== layers[place])) onChange(after);
+  };
+  const onPointerDown = (event: PointerEvent<HTMLDivElement>, index: number): void => {
+    if (event.button !== 0) return;
+    dragged.current = index;
+    event.currentTarget.setPointerCapture(event.pointerId);
+    event.currentTarget.focus();
+    event.preventDefault();
+  };
+  const onPointerMove = (event: PointerEvent<HTMLDivElement>): void => {
+    const box = track.current?.getBoundingClientRect();
+    if (dragged.current === null || !box || box.width === 0) return;
+    moveTo(dragged.current, ((event.clientX - box.left) / box.width) * total);
+  };
+  const onPointerEnd = (): void => {
+    dragged.current = null;
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>, index: number): void => {
+    const position = boundaryAfterKey(event.key, layers, mins, index);
+    if (position === null) return;
+    event.preventDefault();
+    moveTo(index, position);
+  };
+
+  return (
+    <div>
+      <div className={classes['track']} ref={track} role="group" aria-label="Layers by machine">
+        {machines.map((machine, index) => (
+          <div
+            key={machine.id}
+            className={classes['segment']}
+            data-too-small={machine.isTooSmall || undefined}
+            style={{
+              flexGrow: layers[index] ?? 0,
+              borderBottomColor: machineColour(index),
+              display: layers[index] === 0 ? 'none' : undefined,
+            }}
+          >
+            <span className={classes['name']}>{machine.name}</span>
+            <span className={classes['count']}>{layers[index]}</span>
+          </div>
+        ))}
+        {boundaries(layers).map((position, index) => {
+          const [left, right] = [machines[index], machines[index + 1]];
+          const limits = boundaryLimits(layers, mins, index);
+          return (
+            <div
+              key={`${left?.id} ${right?.id}`}
+              className={classes['handle']}
+              style={{ left: `${total === 0 ? 0 : (position / total) * 100}%` }}
+              role="slider"
+              tabIndex={0}
+              aria-label={`Boundary between ${left?.name} and ${right?.name}`}
+              aria-orientation="horizontal"
+              aria-valuemin={limits.from}
+              aria-valuemax={limits.to}
+              aria-valuenow={position}
+              aria-valuetext={`${left?.name} ${layersText(layers[index] ?? 0)}, ${right?.name} ${layersText(layers[index + 1] ?? 0)}`}
+              onPointerDown={(event) => onPointerDown(event, index)}
+              onPointerMove={onPointerMove}
+              onPointerUp={onPointerEnd}
+              onPointerCancel={onPointerEnd}
+              onKeyDown={(event) => onKeyDown(event, index)}
+            />
+          );
+        })}
+      </div>
+      <div className={classes['fields']}>
+        {machines.map((machine, index) => (
+          <NumberInput
+            key={machine.id}
+            className={classes['field'] ?? ''}
+            label={
+              <span className={classes['label']}>
+                <span className={classes['dot']} style={{ background: machineColour(index) }} />
+                <span className={classes['labelName']}>{machine.name}</span>
+                {machine.leads && (
+                  <Text span size="xs" c="dimmed">
+                    leads
+                  </Text>
+                )}
+              </span>
+            }
+            aria-label={`Layers on ${machine.name}`}
+            suffix={` of ${total} · ${shares[index] ?? 0} %`}
+            value={layers[index] ?? 0}
+            min={machine.min}
+            max={total - mins.reduce((sum, least) => sum + least, 0) + machine.min}
+            allowDecimal={false}
+            allowNegative={false}
+            clampBehavior="blur"
+            disabled={machines.length < 2}
+            onChange={(value) => {
+              if (typeof value !== 'number' || value === layers[index]) return;
+              onChange(setLayers(layers, mins, index, value));
+            }}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+import { Tooltip } from '@mantine/core';
+import type { PairCheck } from '#shared/api/self.ts';
+import { StatusMark, type Tone } from '../../components/status.tsx';
+import { plainText } from '../../format/plain-text.ts';
+import { quality } from './link-grid.ts';
+
+const tones: Readonly<Record<ReturnType<typeof quality>, Tone>> = {
+  good: 'good',
+  fair: 'warn',
+  poor: 'bad',
+  none: 'bad',
+};
+const paths = { direct: 'direct', reverse: 'reverse', relay: 'relayed', local: 'local' } as const;
+
+/** By which way a link goes and how good it is; why there is none on hover. */
+export function LinkMark({ link }: { readonly link: PairCheck }) {
+  const grade = quality(link);
+  if (grade === 'none') {
+    return (
+      <Tooltip label={plainText(link.error?.message ?? 'No way was found.')} multiline maw={360}>
+        <span tabIndex={0}>
+          <StatusMark tone="bad">No link</StatusMark>
+        </span>
+      </Tooltip>
+    );
+  }
+  return <StatusMark tone={tones[grade]}>{link.path === null ? '' : paths[link.path]}</StatusMark>;
+}

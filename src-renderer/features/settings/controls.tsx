@@ -1,0 +1,137 @@
+import { NumberInput, SegmentedControl, Switch, TagsInput, TextInput } from '@mantine/core';
+import type { LendRules } from '#shared/domain/lend.ts';
+import type { Device } from '#shared/domain/node.ts';
+import { DeviceLimits } from './device-limits.tsx';
+import type { Field } from './fields.ts';
+import { ScheduleEditor } from './schedule-editor.tsx';
+
+export interface ControlProps {
+  readonly field: Field;
+  readonly id: string;
+  readonly value: unknown;
+  readonly error: string | undefined;
+  readonly disabled: boolean;
+  readonly onChange: (value: unknown) => void;
+  /** GPUs of this machine. */
+  readonly gpus: readonly Device[];
+}
+
+export const unitBytes = { GiB: 2 ** 30, 'MiB/s': 2 ** 20 } as const;
+
+/** The control of one setting. Its label and what it does stand beside it and are named by their ids. */
+export function Control(props: ControlProps) {
+  const { field, id, value, error, disabled, onChange } = props;
+  const { kind } = field;
+  const named = { id, 'aria-describedby': `${id}-help`, disabled, size: 'sm' } as const;
+  switch (kind.type) {
+    case 'switch':
+      return (
+        <Switch
+          {...named}
+          checked={value === true}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+      );
+    case 'number':
+    case 'port':
+      return (
+        <NumberInput
+          {...named}
+          className="setting-number"
+          value={typeof value === 'number' ? value : ''}
+          onChange={(next) => onChange(next === '' ? null : Number(next))}
+          placeholder={kind.type === 'number' ? kind.empty : ''}
+          suffix={kind.type === 'number' ? ` ${kind.unit}` : ''}
+          allowDecimal={false}
+          clampBehavior="none"
+          hideControls
+          error={error}
+        />
+      );
+    case 'bytes': {
+      const scale = unitBytes[kind.unit];
+      return (
+        <NumberInput
+          {...named}
+          className="setting-number"
+          value={typeof value === 'number' ? Math.round((value / scale) * 1_000) / 1_000 : ''}
+          onChange={(next) => onChange(next === '' ? null : Math.round(Number(next) * scale))}
+          placeholder={kind.empty}
+          suffix={` ${kind.unit}`}
+          decimalScale={3}
+          clampBehavior="none"
+          hideControls
+          error={error}
+        />
+      );
+    }
+    case 'words':
+      return (
+        <TagsInput
+          {...named}
+          className="setting-wide"
+          value={Array.isArray(value) ? (value as string[]) : []}
+          onChange={onChange}
+          placeholder={Array.isArray(value) && value.length > 0 ? '' : kind.placeholder}
+          acceptValueOnBlur
+          splitChars={[',', ' ']}
+          error={error}
+        />
+      );
+    case 'path':
+      return (
+        <TextInput
+          {...named}
+          className="setting-wide"
+          classNames={{ input: 'mono' }}
+          value={typeof value === 'string' ? value : ''}
+          onChange={(event) => onChange(event.currentTarget.value === '' ? null : event.currentTarget.value)}
+          placeholder={kind.placeholder}
+          spellCheck={false}
+          error={error}
+        />
+      );
+    case 'choice':
+      return (
+        <SegmentedControl
+          size="sm"
+          disabled={disabled}
+          aria-labelledby={`${id}-label`}
+          data={kind.options.map((option) => ({ ...option }))}
+          value={String(value)}
+          onChange={onChange}
+        />
+      );
+    case 'schedule':
+      return (
+        <ScheduleEditor
+          id={id}
+          value={value as LendRules['schedule']}
+          error={error}
+          disabled={disabled}
+          onChange={onChange}
+        />
+      );
+    case 'devices':
+      return (
+        <DeviceLimits
+          id={id}
+          value={(value ?? {}) as Readonly<Record<string, number>>}
+          gpus={props.gpus}
+          error={error}
+          disabled={disabled}
+          onChange={onChange}
+        />
+      );
+  }
+}
+
+/** Kinds whose label is a real label of one control. The others are groups named by it. */
+export function hasOneControl(field: Field): boolean {
+  return field.kind.type !== 'schedule' && field.kind.type !== 'devices' && field.kind.type !== 'choice';
+}
+
+/** Kinds that take effect at once; what is typed waits for "Save". */
+export function isImmediate(field: Field): boolean {
+  return field.kind.type === 'switch' || field.kind.type === 'choice';
+}

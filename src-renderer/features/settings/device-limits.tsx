@@ -1,0 +1,62 @@
+import { NumberInput, Text } from '@mantine/core';
+import type { Device } from '#shared/domain/node.ts';
+import { formatBytes } from '../../format/format.ts';
+import { plainText } from '../../format/plain-text.ts';
+
+const GiB = 2 ** 30;
+
+/** A limit for each GPU. Those that are set and not there now are kept, and can be taken away. */
+export function DeviceLimits(props: {
+  readonly id: string;
+  readonly value: Readonly<Record<string, number>>;
+  readonly gpus: readonly Device[];
+  readonly error: string | undefined;
+  readonly disabled: boolean;
+  readonly onChange: (value: Readonly<Record<string, number>>) => void;
+}) {
+  const { id, value, gpus, error, disabled, onChange } = props;
+  const ids = [...new Set([...gpus.map((gpu) => gpu.id), ...Object.keys(value)])];
+  const change = (device: string, next: number | string): void => {
+    const others = Object.fromEntries(Object.entries(value).filter(([name]) => name !== device));
+    onChange(next === '' ? others : { ...others, [device]: Math.round(Number(next) * GiB) });
+  };
+  if (ids.length === 0) {
+    return (
+      <Text size="sm" c="dimmed" id={id}>
+        This machine lends no GPU.
+      </Text>
+    );
+  }
+  return (
+    <div role="group" aria-labelledby={`${id}-label`} aria-describedby={`${id}-help`} className="schedule">
+      {ids.map((device) => {
+        const gpu = gpus.find((one) => one.id === device);
+        const limit = value[device];
+        return (
+          <NumberInput
+            key={device}
+            className="setting-number"
+            size="sm"
+            label={plainText(device)}
+            description={
+              gpu === undefined ? 'Not there now' : `${plainText(gpu.name)}, ${formatBytes(gpu.totalBytes)}`
+            }
+            value={limit === undefined ? '' : Math.round((limit / GiB) * 1_000) / 1_000}
+            onChange={(next) => change(device, next)}
+            placeholder="No limit"
+            suffix=" GiB"
+            decimalScale={3}
+            clampBehavior="none"
+            hideControls
+            disabled={disabled}
+          />
+        );
+      })}
+      {error === undefined ? null : (
+        <Text size="xs" className="setting-error" role="alert">
+          {error}
+        </Text>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import { beforeEach, expect, it } from 'vitest';
+import type { DeploymentLive, NodeLive } from '#shared/api/dashboard.ts';
+import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import { addEvents, addLive, forgetLive, useLive } from './live.ts';
+
+const node = (id: string, cpuLoad: number): NodeLive => ({
+  id: id as NodeId,
+  status: 'ready',
+  cpuLoad,
+  ramAvailableBytes: null,
+  receiveBytesPerS: null,
+  sendBytesPerS: null,
+  devices: [],
+  celsius: null,
+  lend: null,
+});
+const deployment = (id: string, tokensPerS: number): DeploymentLive => ({
+  id: id as DeploymentId,
+  requestsRunning: 1,
+  tokensPerS,
+  slotsBusy: null,
+  slotsTotal: null,
+});
+
+beforeEach(forgetLive);
+
+const live = (at: number, nodes: NodeLive[], deployments: DeploymentLive[] = []) => ({
+  at,
+  nodes,
+  deployments,
+  transfers: [],
+});
+
+it('keeps what did not change, and forgets all that a new connection does not name', () => {
+  addLive(live(0, [node('a', 0.1), node('b', 0.2)], [deployment('d', 5)]), true);
+  addLive(live(1_000, [node('a', 0.3)]), false);
+  expect([...useLive.getState().nodes.values()].map(({ cpuLoad }) => cpuLoad)).toEqual([0.3, 0.2]);
+  expect(useLive.getState().samples.map(({ tokensPerS }) => tokensPerS)).toEqual([5, 5]);
+  addLive(live(2_000, [node('b', 0.4)]), true);
+  expect([...useLive.getState().nodes.keys()]).toEqual(['b']);
+  expect(useLive.getState().samples.at(-1)).toEqual({ at: 2_000, tokensPerS: 0, requestsRunning: 0 });
+});
+
+it('keeps ten minutes of a node, one sample every two seconds, the newest always', () => {
+  for (let s = 0; s <= 1_200; s++) addLive(live(s * 1_000, [node('a', s)]), s === 0);
+  const samples = useLive.getState().nodeSamples.get('a') ?? [];
+  expect(samples.length).toBeGreaterThanOrEqual(300);
+  expect(samples.length).toBeLessThanOrEqual(303);
+  expect(samples.at(-1)?.cpuLoad).toBe(1_200);
+  expect(samples[0]?.at).toBeGreaterThanOrEqual(598_000);
+});
+
+it('keeps the newest events that are stored, newest first', () => {
+  const event = (id: number | null) => ({ id, at: 0, kind: 'noted', level: 'info', message: '' }) as const;
+  for (let id = 1; id <= 500; id++) addEvents([event(id), event(null)]);
+  const { events } = useLive.getState();
+  expect(events.length).toBe(200);
+  expect([events[0]?.id, events.at(-1)?.id]).toEqual([500, 301]);
+});
