@@ -9,6 +9,7 @@ import { transferViewSchema } from '../domain/transfer.ts';
 import { libraryModelSchema } from '../protocol/requests.ts';
 import { accessRoutes } from './access.ts';
 import { liveSchema, nodeHistorySchema, previewSchema, renameBodySchema } from './dashboard.ts';
+import { jobRoutes } from './jobs.ts';
 import { joiningRoutes } from './joining.ts';
 import { selfRoutes } from './self.ts';
 
@@ -299,5 +300,11 @@ export const coreRoutes = {
 } as const;
 
 /** Method, path, who may call it, and the schemas of body and answer. */
-export const apiRoutes = { ...coreRoutes, ...joiningRoutes, ...accessRoutes, ...selfRoutes } as const;
+export const apiRoutes = {
+  ...coreRoutes,
+  ...jobRoutes,
+  ...joiningRoutes,
+  ...accessRoutes,
+  ...selfRoutes,
+} as const;
 export type ApiRoute = keyof typeof apiRoutes;

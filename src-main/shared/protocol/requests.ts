@@ -3,7 +3,7 @@ import { doctorCheckSchema } from '../domain/doctor.ts';
 import { modelInfoSchema } from '../domain/model-info.ts';
 import { pathProbeSchema } from '../domain/network.ts';
 import { addressSchema, shortText } from '../domain/node.ts';
-import { nodeIdSchema } from '../lib/ids.ts';
+import { nodeIdSchema, taskIdSchema } from '../lib/ids.ts';
 
 /** A model as a worker resolves it: an absolute path on that node or a name in its library. */
 export const modelRefSchema = z.string().min(1).max(4096);
@@ -83,6 +83,12 @@ export const workerRequests = {
         .max(64 * 1024 * 1024),
     }),
     result: pathProbeSchema,
+    progress: z.never(),
+  },
+  /** The end of what a task has printed so far. Errors: `task_not_found`. */
+  'task.log': {
+    params: z.object({ taskId: taskIdSchema }),
+    result: z.object({ output: z.string().max(65_536), truncated: z.boolean() }),
     progress: z.never(),
   },
   /** This node's own checks. */

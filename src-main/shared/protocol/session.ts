@@ -1,7 +1,23 @@
 import { z } from 'zod';
-import { bootIdSchema, engineIdSchema, nodeIdSchema } from '../lib/ids.ts';
+import {
+  artifactIdSchema,
+  bootIdSchema,
+  engineIdSchema,
+  jobIdSchema,
+  nodeIdSchema,
+  taskIdSchema,
+} from '../lib/ids.ts';
 import { addressSchema, hardwareSchema, shortText, telemetrySchema } from '../domain/node.ts';
 import { engineAssignmentSchema, engineObservationSchema, secretSchema } from '../domain/engine.ts';
+import { artifactStakeSchema } from '../domain/artifact.ts';
+import {
+  computeFactsSchema,
+  gangGoSchema,
+  taskAssignmentSchema,
+  taskObservationSchema,
+  taskReportSchema,
+  workSchema,
+} from '../domain/task.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
 import { lendStateSchema } from '../domain/lend.ts';
 import { clusterSecretSchema } from '../domain/cluster-secret.ts';
@@ -33,6 +49,10 @@ export const helloFrame = z.object({
   lend: lendStateSchema.optional(),
   /** Everything this worker runs now: the controller reconciles against it. */
   engines: z.array(engineObservationSchema).max(256),
+  /** Every task that it has and that is not settled; absent: it runs none, ever (an older version). */
+  tasks: z.array(taskObservationSchema).max(65_536).optional(),
+  /** What it can compute; absent as for `tasks`. */
+  compute: computeFactsSchema.optional(),
 });
 export type HelloFrame = z.infer<typeof helloFrame>;
 
@@ -95,6 +115,19 @@ export const workerFrame = z.discriminatedUnion('type', [
     token: secretSchema,
     route: z.enum(['reverse', 'relay']),
   }),
+  /** What became of tasks, in order; ends are repeated until they are settled. At most 4 frames of progress a second. */
+  z.object({ type: z.literal('tasks'), reports: z.array(taskReportSchema).max(1024) }),
+  /** Sent when it has changed since hello. */
+  z.object({ type: z.literal('compute'), compute: computeFactsSchema }),
+  /** Needs this artifact for a task and has no source (left): answered by `artifact-sources`. */
+  z.object({ type: z.literal('artifact-wanted'), artifact: artifactIdSchema }),
+  /** Whole artifacts in its store. `whole`: `added` is all of them (first frame of a session). */
+  z.object({
+    type: z.literal('artifacts-held'),
+    whole: z.boolean(),
+    added: z.array(artifactIdSchema).max(4096),
+    removed: z.array(artifactIdSchema).max(4096),
+  }),
   /** Going away on purpose: the node becomes `offline`, not `lost`. */
   z.object({ type: z.literal('goodbye'), reason: z.string().max(256) }),
 ]);
@@ -156,6 +189,44 @@ export const controllerFrame = z.discriminatedUnion('type', [
     engines: z.array(engineAssignmentSchema).max(256),
     keep: z.array(engineIdSchema).max(256),
   }),
+  /**
+   * Work, as a difference; what both have is compared in hello. `works` has the work of every job in `start`.
+   * `cancel`: end these, whole trees; answered by a report with outcome `cancelled` (or its end, if that came
+   * first). `settled`: these ends are recorded, forget them.
+   */
+  z.object({
+    type: z.literal('tasks'),
+    works: z.array(z.object({ jobId: jobIdSchema, work: workSchema })).max(64),
+    start: z.array(taskAssignmentSchema).max(1024),
+    go: z.array(gangGoSchema).max(1024),
+    cancel: z.array(taskIdSchema).max(1024),
+    settled: z.array(taskIdSchema).max(1024),
+  }),
+  /** Where an artifact can be had, best first, each with the right to it; empty: nowhere now. */
+  z.object({
+    type: z.literal('artifact-sources'),
+    artifact: artifactStakeSchema,
+    sources: z
+      .array(
+        z.object({
+          nodeId: nodeIdSchema,
+          name: shortText,
+          addresses: z.array(addressSchema).max(16),
+          grant: secretSchema,
+        }),
+      )
+      .max(16),
+  }),
+  /** `peer` may read this artifact here with this right, for so long. */
+  z.object({
+    type: z.literal('artifact-grant'),
+    artifact: artifactIdSchema,
+    peer: nodeIdSchema,
+    grant: secretSchema,
+    ttlMs: timerMs,
+  }),
+  /** No job needs these any more and they may go when space is wanted. */
+  z.object({ type: z.literal('artifacts-free'), artifacts: z.array(artifactIdSchema).max(4096) }),
   /** The other members, whole: the only keys that this worker's cluster port knows besides the controller's. */
   z.object({ type: z.literal('members'), members: z.array(memberSchema).max(4096) }),
   z.object({

@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import { artifactNameSchema, artifactViewSchema } from '../domain/artifact.ts';
+import { distributionSchema, jobSpecSchema } from '../domain/job-spec.ts';
+import {
+  jobStatusSchema,
+  jobViewSchema,
+  partitionStatusSchema,
+  partitionViewSchema,
+  taskViewSchema,
+} from '../domain/job.ts';
+import { artifactIdSchema, jobIdSchema, taskIdSchema } from '../lib/ids.ts';
+
+/** `job` in a path: an id, or a name that only one unfinished job has. */
+export const jobListQuerySchema = z.strictObject({
+  status: jobStatusSchema.optional(),
+  /** Those created before this job: the next page. */
+  before: jobIdSchema.optional(),
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+});
+export const partitionListQuerySchema = z.strictObject({
+  status: partitionStatusSchema.optional(),
+  /** From this index on. */
+  from: z.coerce.number().int().nonnegative().default(0),
+  limit: z.coerce.number().int().min(1).max(1_000).default(200),
+});
+export const taskListQuerySchema = z.strictObject({
+  job: jobIdSchema.optional(),
+  node: z.string().max(256).optional(),
+  index: z.coerce.number().int().nonnegative().optional(),
+  limit: z.coerce.number().int().min(1).max(1_000).default(200),
+});
+export const jobLogQuerySchema = z.strictObject({
+  index: z.coerce.number().int().nonnegative().default(0),
+  /** Default: the newest attempt. */
+  attempt: z.coerce.number().int().positive().optional(),
+});
+
+export const jobLogSchema = z.object({
+  taskId: taskIdSchema,
+  /** The end of what it printed, at most 64 KiB. */
+  output: z.string(),
+  /** There was more before. */
+  truncated: z.boolean(),
+  running: z.boolean(),
+});
+export type JobLog = z.infer<typeof jobLogSchema>;
+
+export const jobStatsSchema = z.object({
+  jobId: jobIdSchema,
+  wallMs: z.number(),
+  cpuMs: z.number().nullable(),
+  tasks: z.record(z.string(), z.number()),
+  /** Of partitions that are done. */
+  partitionMs: z.object({ p50: z.number(), p90: z.number(), p99: z.number(), max: z.number() }).nullable(),
+  stagedBytes: z.number(),
+  peakBytes: z.number().nullable(),
+});
+export type JobStats = z.infer<typeof jobStatsSchema>;
+
+/**
+ * An upload: `POST /api/artifacts/uploads` says what is coming; the answer names the chunks that are needed;
+ * each is put (`PUT /api/artifacts/uploads/:id/chunks/:sha256`, its bytes as the body); `POST .../finish` verifies
+ * and makes the artifact. An upload that was broken off goes on by asking again with the same content.
+ */
+export const uploadFileSchema = z.strictObject({
+  path: z.string().min(1).max(1024),
+  executable: z.boolean().default(false),
+  bytes: z
+    .number()
+    .int()
+    .nonnegative()
+    .max(2 ** 46),
+  sha256: artifactIdSchema,
+  /** SHA-256 of each 4 MiB chunk, in order. */
+  chunks: z.array(artifactIdSchema).max(1_000_000),
+});
+export const uploadBodySchema = z.strictObject({
+  kind: z.enum(['file', 'tree']),
+  name: artifactNameSchema,
+  files: z.array(uploadFileSchema).max(100_000),
+  directories: z.array(z.string().min(1).max(1024)).max(100_000).default([]),
+});
+export const uploadViewSchema = z.object({
+  id: z.string(),
+  /** Chunks that are not here yet, each once. */
+  needed: z.array(artifactIdSchema),
+  expiresAt: z.number(),
+});
+
+export const gcResultSchema = z.object({ removed: z.number().int(), freedBytes: z.number() });
+
+const admin = { access: 'admin' } as const;
+export const jobRoutes = {
+  submitJob: { method: 'POST', path: '/api/jobs', ...admin, body: jobSpecSchema, response: jobViewSchema },
+  jobs: {
+    method: 'GET',
+    path: '/api/jobs',
+    ...admin,
+    query: jobListQuerySchema,
+    response: z.object({ jobs: z.array(jobViewSchema), more: z.boolean() }),
+  },
+  jobSchema: { method: 'GET', path: '/api/jobs/schema', ...admin, response: z.json() },
+  job: { method: 'GET', path: '/api/jobs/:job', ...admin, response: jobViewSchema },
+  jobSpec: { method: 'GET', path: '/api/jobs/:job/spec', ...admin, response: z.json() },
+  jobStats: { method: 'GET', path: '/api/jobs/:job/stats', ...admin, response: jobStatsSchema },
+  jobPartitions: {
+    method: 'GET',
+    path: '/api/jobs/:job/partitions',
+    ...admin,
+    query: partitionListQuerySchema,
+    response: z.object({ partitions: z.array(partitionViewSchema), total: z.number().int() }),
+  },
+  jobLog: {
+    method: 'GET',
+    path: '/api/jobs/:job/log',
+    ...admin,
+    query: jobLogQuerySchema,
+    response: jobLogSchema,
+  },
+  cancelJob: { method: 'POST', path: '/api/jobs/:job/cancel', ...admin, response: jobViewSchema },
+  /** Failed partitions are tried again, with their attempts counted anew. */
+  retryJob: { method: 'POST', path: '/api/jobs/:job/retry', ...admin, response: jobViewSchema },
+  /** A finished job's record and results. */
+  removeJob: { method: 'DELETE', path: '/api/jobs/:job', ...admin, response: z.object({}) },
+  setDistribution: {
+    method: 'PUT',
+    path: '/api/jobs/:job/distribution',
+    ...admin,
+    body: distributionSchema,
+    response: jobViewSchema,
+  },
+  tasks: {
+    method: 'GET',
+    path: '/api/tasks',
+    ...admin,
+    query: taskListQuerySchema,
+    response: z.object({ tasks: z.array(taskViewSchema) }),
+  },
+  artifacts: {
+    method: 'GET',
+    path: '/api/artifacts',
+    ...admin,
+    response: z.object({
+      artifacts: z.array(artifactViewSchema),
+      usedBytes: z.number(),
+      quotaBytes: z.number(),
+    }),
+  },
+  artifact: { method: 'GET', path: '/api/artifacts/:artifact', ...admin, response: artifactViewSchema },
+  startUpload: {
+    method: 'POST',
+    path: '/api/artifacts/uploads',
+    ...admin,
+    body: uploadBodySchema,
+    response: uploadViewSchema,
+  },
+  finishUpload: {
+    method: 'POST',
+    path: '/api/artifacts/uploads/:id/finish',
+    ...admin,
+    response: artifactViewSchema,
+  },
+  /** Unpins it; it goes with the next collection when no job needs it. */
+  removeArtifact: { method: 'DELETE', path: '/api/artifacts/:artifact', ...admin, response: z.object({}) },
+  collectArtifacts: { method: 'POST', path: '/api/artifacts/gc', ...admin, response: gcResultSchema },
+} as const;
