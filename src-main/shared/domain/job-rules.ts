@@ -1,4 +1,5 @@
 import { kernelTypes } from './kernel-call.ts';
+import { histogramProblem } from './kernel-results.ts';
 import type { Dataset, JobKind, JobSpec, JobSpecOf } from './job-spec.ts';
 import { parseTemplate } from './template.ts';
 
@@ -80,9 +81,10 @@ function checkCommon(spec: JobSpec): SpecProblem[] {
 }
 
 function checkKernel(spec: JobSpecOf<'kernel'>): SpecProblem[] {
-  const { kernel, type, bins, low, high } = spec;
+  const { kernel, type } = spec;
   const histogram = kernel === 'histogram';
   const types = kernelTypes[kernel];
+  const unfit = histogramProblem(spec);
   return [
     ...when(!types.includes(type), 'type', `${kernel} takes ${types.join(', ')}, not ${type}`),
     ...when(
@@ -95,11 +97,7 @@ function checkKernel(spec: JobSpecOf<'kernel'>): SpecProblem[] {
       ...when(histogram && spec[field] === undefined, field, 'histogram needs it'),
       ...when(!histogram && spec[field] !== undefined, field, `${kernel} does not take it`),
     ]),
-    ...when(
-      histogram && bins !== undefined && low !== undefined && high !== undefined && !(low < high),
-      'high',
-      'must be above `low`',
-    ),
+    ...when(histogram && unfit !== null, unfit?.field ?? '', unfit?.message ?? ''),
   ];
 }
 

@@ -17,21 +17,23 @@ export const elementBytes: Readonly<Record<ElementType, number>> = {
   f64: 8,
 };
 
+const everyType = elementTypeSchema.options;
+
 /** Which types a kernel takes. */
 export const kernelTypes: Readonly<Record<KernelName, readonly ElementType[]>> = {
   sum: ['i32', 'i64', 'f32', 'f64'],
   xor: ['u8', 'u16', 'u32', 'u64'],
   dot_product: ['i32', 'f32', 'f64'],
-  min: ['i32', 'i64', 'f32', 'f64'],
-  max: ['i32', 'i64', 'f32', 'f64'],
-  histogram: ['i32', 'i64', 'f32', 'f64'],
+  min: everyType,
+  max: everyType,
+  histogram: everyType,
 };
 
 export const kernelCallSchema = z.strictObject({
   kernel: kernelNameSchema,
   type: elementTypeSchema,
-  /** `histogram`: equal bins over [low, high). */
-  bins: z.number().int().min(1).max(65_536).optional(),
+  /** `histogram`: equal bins over [low, high); so many that a partial result of it fits into a report. */
+  bins: z.number().int().min(1).max(4_096).optional(),
   low: z.number().optional(),
   high: z.number().optional(),
 });
