@@ -13,6 +13,7 @@ export const entries = {
   cli: 'src-main/cli/main.ts',
   'transport-host': 'src-main/nodejs/transport/transport-host.ts',
   'engine-host': 'src-worker/engines/host/engine-host.ts',
+  'artifact-hasher': 'src-main/nodejs/artifacts/hasher-host.ts',
   electron: 'src-main/electron/main.ts',
 };
 

@@ -12,8 +12,10 @@ export const entries: Readonly<Record<HostEntry, string>> = fromSource
   ? {
       'transport-host': join(directory, 'transport', 'transport-host.ts'),
       'engine-host': join(directory, '..', '..', 'src-worker', 'engines', 'host', 'engine-host.ts'),
+      'artifact-hasher': join(directory, 'artifacts', 'hasher-host.ts'),
     }
   : {
       'transport-host': join(directory, 'transport-host.js'),
       'engine-host': join(directory, 'engine-host.js'),
+      'artifact-hasher': join(directory, 'artifact-hasher.js'),
     };

@@ -1,5 +1,5 @@
 import type { ArtifactStake } from '#shared/domain/artifact.ts';
-import type { TransferProgress } from '#shared/domain/transfer.ts';
+import type { TransferProgress } from '#shared/protocol/requests.ts';
 
 /** A file of the cache in use: it is not evicted until it is released. */
 export interface HeldArtifact {
