@@ -35,3 +35,24 @@ export function parseSeconds(text: string): number {
   if (value <= 86_400) return value;
   throw new InvalidArgumentError('It must be a number of seconds, at most 86400.');
 }
+
+export function parseNumber(text: string): number {
+  const value = text.trim() === '' ? NaN : Number(text);
+  if (Number.isFinite(value)) return value;
+  throw new InvalidArgumentError('It must be a number.');
+}
+
+const powers: Readonly<Record<string, number>> = { '': 0, k: 1, m: 2, g: 3, t: 4 };
+
+/** `8GB`, `512 MiB`, `1.5g`, a plain number of bytes: as shown, units are powers of 1024 whatever their spelling. */
+export function sizeOf(text: string): number | null {
+  const match = /^(\d{1,15}(?:\.\d{1,3})?)\s*([kmgt]?)(?:i?b)?$/i.exec(text);
+  if (!match) return null;
+  return Math.round(Number(match[1]) * 1024 ** (powers[(match[2] ?? '').toLowerCase()] ?? 0));
+}
+
+export function parseSize(text: string): number {
+  const value = sizeOf(text);
+  if (value !== null) return value;
+  throw new InvalidArgumentError('It must be a size such as 512MB or 2GB.');
+}

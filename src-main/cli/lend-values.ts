@@ -1,6 +1,7 @@
 import type { LendRules } from '#shared/domain/lend.ts';
 import { UsageError } from './failure.ts';
 import { suggest } from './suggest.ts';
+import { sizeOf } from './arguments.ts';
 import { bytes, plural, printable } from './text.ts';
 
 /** What `covey lend set` changes: one rule by the name and in the words that people use. */
@@ -176,14 +177,10 @@ function names(text: string): string[] {
     .filter((name) => name !== '');
 }
 
-const powers: Readonly<Record<string, number>> = { '': 0, k: 1, m: 2, g: 3, t: 4 };
-
-/** `8GB`, `512 MiB`, `1.5g`, a plain number of bytes: as shown, units are powers of 1024 whatever their spelling. */
 function size(name: string, text: string): number {
-  const match = /^(\d{1,15}(?:\.\d{1,3})?)\s*([kmgt]?)(?:i?b)?$/i.exec(text);
-  if (!match)
-    throw new UsageError(`${name} is a size such as 8GB or 500MB, or none, got "${printable(text)}".`);
-  return Math.round(Number(match[1]) * 1024 ** (powers[(match[2] ?? '').toLowerCase()] ?? 0));
+  const value = sizeOf(text);
+  if (value !== null) return value;
+  throw new UsageError(`${name} is a size such as 8GB or 500MB, or none, got "${printable(text)}".`);
 }
 
 const week = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;

@@ -3,6 +3,7 @@ import type { CommandContext } from './context.ts';
 import type { CliIo } from './io.ts';
 import { suggest } from './suggest.ts';
 import { printable } from './text.ts';
+import { watching, watchOption, type WatchFlags } from './watch.ts';
 
 export interface GlobalOptions {
   readonly api: string | undefined;
@@ -22,7 +23,7 @@ export interface CommandRegistry {
   /** `add('drain <node>', '...').option(...).action(...)`; below `parent` where one is given. */
   readonly add: (nameAndArguments: string, description: string, parent?: Command) => Command;
   /** A word with subcommands that alone does `list`: `covey nodes` is `covey nodes list`. */
-  readonly group: (name: string, description: string, list: Action) => Command;
+  readonly group: (name: string, description: string, list: Action, watchable?: 'watchable') => Command;
   /** To be called in `.action(...)`. */
   readonly act: (command: Command, action: Action) => Promise<void>;
   readonly options: (command: Command) => GlobalOptions;
@@ -44,12 +45,14 @@ export function createRegistry(program: Command, io: CliIo, run: RunCommand): Co
     add,
     act,
     options,
-    group(name, description, list) {
+    group(name, description, list, watchable) {
       const group = add(name, description);
+      // What stands before a subcommand's name is the group's, what stands after it the subcommand's.
+      if (watchable) watchOption(group.enablePositionalOptions());
       // `covey nodes` alone lists; `covey nodes lits` is a typing error, not an argument.
-      return group.allowExcessArguments(true).action((_flags, command: Command) => {
+      return group.allowExcessArguments(true).action((flags: Partial<WatchFlags>, command: Command) => {
         const wrong = command.args[0];
-        if (wrong === undefined) return act(command, list);
+        if (wrong === undefined) return act(command, watching({ watch: flags.watch === true }, list));
         const near = suggest(
           wrong,
           group.commands.map((one) => one.name()),

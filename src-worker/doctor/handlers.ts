@@ -15,9 +15,10 @@ export function createDoctorHandlers(options: {
   readonly clock: Clock;
   /** Default: this machine. */
   readonly system?: DoctorSystem;
-}): Pick<RequestHandlers, 'doctor.run' | 'network.probe'> {
+}): Pick<RequestHandlers, 'doctor.run' | 'network.probe' | 'node.ping'> {
   const { transport, clock, system } = options;
   return {
+    'node.ping': async () => ({}),
     async 'doctor.run'() {
       // Many checks that most machines never make: loaded when somebody asks.
       const { runDoctor } = await import('../../src-main/nodejs/doctor/doctor.ts');

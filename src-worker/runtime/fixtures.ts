@@ -18,6 +18,7 @@ export function handlers(given: Partial<RequestHandlers> = {}): RequestHandlers 
     'model.remove': notHere,
     'network.probe': notHere,
     'doctor.run': notHere,
+    'node.ping': notHere,
     ...given,
   };
 }

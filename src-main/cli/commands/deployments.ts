@@ -5,14 +5,19 @@ import { describeError } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
+import { watching, watchOption, type WatchFlags } from '../watch.ts';
 
 export const addDeploymentCommands: AddCommands = ({ add, act, group }) => {
-  const deployments = group('deployments', 'the loaded models', listDeployments);
-  add('list', 'list the loaded models', deployments).action((_flags, command: Command) =>
-    act(command, listDeployments),
+  const deployments = group('deployments', 'the loaded models', listDeployments, 'watchable');
+  watchOption(add('list', 'list the loaded models', deployments)).action(
+    (flags: WatchFlags, command: Command) => act(command, watching(flags, listDeployments)),
   );
-  add('info <id>', 'all about one of them', deployments).action((id: string, _flags, command: Command) =>
-    act(command, (context) => showDeployment(context, id)),
+  watchOption(add('info <id>', 'all about one of them', deployments)).action(
+    (id: string, flags: WatchFlags, command: Command) =>
+      act(
+        command,
+        watching(flags, (context) => showDeployment(context, id)),
+      ),
   );
 };
 

@@ -3,16 +3,33 @@ import type { NodeView } from '#shared/api/schema.ts';
 import type { Unknownable } from '#shared/domain/node.ts';
 import { shortNodeId } from '#shared/lib/ids.ts';
 import type { CommandContext, Style } from '../context.ts';
+import { parseWhole } from '../arguments.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
+import { watching, watchOption, type WatchFlags } from '../watch.ts';
+import { pingNode, showNodeStats } from './node-figures.ts';
 
 export const addNodeCommands: AddCommands = ({ add, act, group }) => {
-  const nodes = group('nodes', 'the machines', listNodes).alias('workers');
-  add('list', 'list the machines', nodes).action((_flags, command: Command) => act(command, listNodes));
-  add('info <node>', 'all about one machine', nodes).action((node: string, _flags, command: Command) =>
-    act(command, (context) => showNode(context, node)),
+  const nodes = group('nodes', 'the machines', listNodes, 'watchable').alias('workers');
+  watchOption(add('list', 'list the machines', nodes)).action((flags: WatchFlags, command: Command) =>
+    act(command, watching(flags, listNodes)),
   );
+  watchOption(add('stats', 'load, memory, disk, network and temperature of the machines', nodes)).action(
+    (flags: WatchFlags, command: Command) => act(command, watching(flags, showNodeStats)),
+  );
+  watchOption(add('info <node>', 'all about one machine', nodes)).action(
+    (node: string, flags: WatchFlags, command: Command) =>
+      act(
+        command,
+        watching(flags, (context) => showNode(context, node)),
+      ),
+  );
+  add('ping <node>', 'ask a machine for an answer', nodes)
+    .option('--count <n>', 'how often', parseWhole(1, 1_000), 4)
+    .action((node: string, flags: { count: number }, command: Command) =>
+      act(command, (context) => pingNode(context, node, flags.count)),
+    );
 };
 
 export async function listNodes(context: CommandContext): Promise<void> {

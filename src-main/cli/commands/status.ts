@@ -4,9 +4,12 @@ import type { CommandContext } from '../context.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields } from '../table.ts';
 import { duration } from '../text.ts';
+import { watching, watchOption, type WatchFlags } from '../watch.ts';
 
 export const addStatusCommand: AddCommands = ({ add, act }) => {
-  add('status', 'the controller at a glance').action((_flags, command: Command) => act(command, showStatus));
+  watchOption(add('status', 'the controller at a glance')).action((flags: WatchFlags, command: Command) =>
+    act(command, watching(flags, showStatus)),
+  );
 };
 
 export async function showStatus({ api, io, json }: CommandContext): Promise<void> {

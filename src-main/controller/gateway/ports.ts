@@ -11,6 +11,7 @@ import type {
   LogLine,
   ModelView,
   NodeView,
+  PingView,
   StatusView,
   TransferView,
 } from '#shared/api/schema.ts';
@@ -76,6 +77,7 @@ export interface ControllerService {
   resume(ref: string): NodeView;
   pause(ref: string): NodeView;
   renameNode(ref: string, name: string): NodeView;
+  ping(ref: string, signal: AbortSignal): Promise<PingView>;
   removeNode(ref: string): void;
   nodeHistory(ref: string): NodeHistory;
   models(signal: AbortSignal): Promise<ModelView[]>;

@@ -35,6 +35,7 @@ export interface ServiceOptions extends LoadContext {
 }
 
 const listMs = 10_000;
+const pingMs = 5_000;
 const removeMs = 60_000;
 const replayedEvents = 1_000;
 
@@ -128,6 +129,12 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       return viewNode(durable.id);
     },
     nodeHistory: (ref) => options.histories.read(nodeOf(ref).durable.id, clock.now()),
+    async ping(ref, signal) {
+      const { id, name } = nodeOf(ref).durable;
+      const askedAt = performance.now();
+      await sessions.request(id, 'node.ping', {}, { deadlineMs: pingMs, signal });
+      return { nodeId: id, nodeName: name, rttMs: performance.now() - askedAt };
+    },
     removeNode(ref) {
       const { id, name } = nodeOf(ref).durable;
       // Its worker runs in this very process and would be refused for as long as the controller runs.

@@ -57,6 +57,9 @@ export const nodeViewSchema = z.object({
 });
 export type NodeView = z.infer<typeof nodeViewSchema>;
 
+export const pingViewSchema = z.object({ nodeId: nodeIdSchema, nodeName: z.string(), rttMs: z.number() });
+export type PingView = z.infer<typeof pingViewSchema>;
+
 export const statusViewSchema = z.object({
   version: z.string(),
   protocol: z.number(),
@@ -205,6 +208,13 @@ export const coreRoutes = {
     path: '/api/nodes/:node/history',
     access: 'admin',
     response: nodeHistorySchema,
+  },
+  /** Asks the machine and waits for its answer, over the session. */
+  pingNode: {
+    method: 'POST',
+    path: '/api/nodes/:node/ping',
+    access: 'admin',
+    response: pingViewSchema,
   },
   removeNode: { method: 'DELETE', path: '/api/nodes/:node', access: 'admin', response: z.object({}) },
   models: {

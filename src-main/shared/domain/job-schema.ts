@@ -6,7 +6,7 @@ import { jobSpecSchema } from './job-spec.ts';
  * optional. `GET /api/jobs/schema` and `docs/job.schema.json`. What fields need of one another
  * (`checkJobSpec`) is not in it.
  */
-export function jobJsonSchema(): z.core.JSONSchema.BaseSchema {
+export function jobJsonSchema(): Readonly<Record<string, unknown>> {
   const { $schema, ...schema } = z.toJSONSchema(jobSpecSchema, { io: 'input', unrepresentable: 'any' });
   return { $schema, title: 'Covey job', ...schema };
 }

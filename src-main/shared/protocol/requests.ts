@@ -91,6 +91,8 @@ export const workerRequests = {
     result: z.object({ output: z.string().max(65_536), truncated: z.boolean() }),
     progress: z.never(),
   },
+  /** Answered at once: how far away this worker is. */
+  'node.ping': { params: z.object({}), result: z.object({}), progress: z.never() },
   /** This node's own checks. */
   'doctor.run': {
     params: z.object({}),

@@ -23,6 +23,7 @@ export function coreRoutesGroup(service: ControllerService): RouteGroup {
     pause: ({ param }) => service.pause(param('node')),
     renameNode: ({ param, body }) => service.renameNode(param('node'), body.name),
     nodeHistory: ({ param }) => service.nodeHistory(param('node')),
+    pingNode: ({ param, signal }) => service.ping(param('node'), signal),
     removeNode({ param }) {
       service.removeNode(param('node'));
       return {};

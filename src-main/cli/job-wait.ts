@@ -1,0 +1,126 @@
+import type { JobResult, JobView } from '#shared/domain/job.ts';
+import { CoveyError } from '#shared/errors.ts';
+import type { CommandContext } from './context.ts';
+import { Exit, describeError, exitCodes } from './failure.ts';
+import { isFinished, jobMs, partitionsText, progressText } from './job-text.ts';
+import { createLiveLine } from './live-line.ts';
+import { renderTable } from './table.ts';
+import { bytes, duration, plural, printable, wrap } from './text.ts';
+
+const pollMs = 250;
+/** A controller may restart meanwhile: the job is in its records. */
+const awayMs = 60_000;
+
+export function jobName(job: JobView): string {
+  return `${printable(job.name)} (${job.id})`;
+}
+
+/**
+ * Shows the job's progress until it is finished, then its result: on standard output the value, or what was made.
+ * Ctrl-C asks whether the job shall end too; without an answer it goes on by itself.
+ * @throws Exit 1 when it failed or was cancelled, 130 after Ctrl-C
+ */
+export async function finishJob(context: CommandContext, started: JobView): Promise<void> {
+  const job = await untilFinished(context, started);
+  const { io, json, width } = context;
+  const took = jobMs(job, io.now());
+  if (json) io.out(`${JSON.stringify(job)}\n`);
+  else if (job.result) io.out(resultText(job, width));
+  if (job.status === 'done') {
+    io.err(`${jobName(job)} is done${took === null ? '' : ` after ${duration(took)}`}.\n`);
+    return;
+  }
+  const missing = job.result?.missing ?? 0;
+  io.err(
+    `${jobName(job)} ${job.status === 'failed' ? 'has failed' : 'was cancelled'}: ${partitionsText(job)}.\n`,
+  );
+  if (job.error) io.err(`error: ${describeError(job.error)}`);
+  if (job.status === 'failed' && missing > 0) {
+    io.err(
+      `${plural(missing, 'partition')} without a result: "covey jobs partitions ${job.id} --status failed" shows\n` +
+        `which, "covey jobs retry ${job.id}" tries again.\n`,
+    );
+  }
+  throw new Exit(exitCodes.failed);
+}
+
+async function untilFinished(context: CommandContext, started: JobView): Promise<JobView> {
+  const { api, io } = context;
+  const live = createLiveLine(io);
+  let interrupt = new AbortController();
+  const removeListener = io.onInterrupt(() => interrupt.abort());
+  let job = started;
+  let heardAt = io.now();
+  let cancelled = false;
+  try {
+    while (!isFinished(job)) {
+      live.update(...progressText(job));
+      await io.sleep(pollMs, interrupt.signal);
+      if (interrupt.signal.aborted) {
+        live.end();
+        if (cancelled || !(await wantsCancelled(context, job))) throw detached(context, job);
+        cancelled = true;
+        await api.call('cancelJob', { params: { job: job.id }, timeoutMs: 5_000 });
+        // A second Ctrl-C leaves it alone.
+        interrupt = new AbortController();
+      }
+      try {
+        job = await api.call('job', { params: { job: job.id }, timeoutMs: 10_000 });
+        heardAt = io.now();
+      } catch (error) {
+        if (!(error instanceof CoveyError) || !error.retryable || io.now() - heardAt > awayMs) throw error;
+      }
+    }
+  } finally {
+    live.end();
+    removeListener();
+  }
+  return job;
+}
+
+/** Only a person on a terminal is asked; a script that is interrupted leaves its job. */
+async function wantsCancelled({ io }: CommandContext, job: JobView): Promise<boolean> {
+  const answer = await io.ask(`End ${jobName(job)} as well? [y/N] `).catch((error: unknown) => {
+    if (error instanceof Exit) return null;
+    throw error;
+  });
+  return answer !== null && /^y(es)?$/i.test(answer.trim());
+}
+
+function detached({ io }: CommandContext, job: JobView): Exit {
+  io.err(
+    `${jobName(job)} goes on. "covey jobs wait ${job.id}" waits for it again, "covey jobs cancel ${job.id}" ends it.\n`,
+  );
+  return new Exit(exitCodes.interrupted);
+}
+
+/** The value of a kernel as JSON, or a table of what was made. */
+export function resultText(job: JobView, width: number): string {
+  const { result } = job;
+  if (result === null) return '';
+  const parts: string[] = [];
+  if (result.value !== null) parts.push(`${valueText(result.value, width)}\n`);
+  if (result.artifacts.length > 0) {
+    parts.push(
+      renderTable<JobResult['artifacts'][number]>(
+        [
+          { header: 'RESULT', value: (artifact) => artifact.name, shrinkTo: 16 },
+          { header: 'KIND', value: (artifact) => (artifact.kind === 'tree' ? 'folder' : 'file') },
+          { header: 'SIZE', value: (artifact) => bytes(artifact.bytes), align: 'right' },
+          { header: 'ARTIFACT', value: (artifact) => artifact.id.slice(0, 12) },
+        ],
+        result.artifacts,
+        width,
+      ),
+      `\nGet one with "covey artifacts get ARTIFACT".\n`,
+    );
+  }
+  if (parts.length === 0)
+    parts.push('It has made nothing but what it printed: "covey jobs logs" shows that.\n');
+  return parts.join('');
+}
+
+function valueText(value: NonNullable<JobResult['value']>, width: number): string {
+  if (typeof value === 'string') return printable(value);
+  return wrap(printable(JSON.stringify(value)).replaceAll(',', ', '), width).join('\n');
+}
