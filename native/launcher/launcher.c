@@ -1,7 +1,8 @@
 /*
- * covey-launch [--parent PID] [--] PROGRAM [ARGUMENT...]
+ * covey-launch [--parent PID] [--cgroup DIRECTORY]... [--limit NAME=NUMBER]... [--] PROGRAM [ARGUMENT...]
  *
- * Runs PROGRAM so that it cannot outlive the process that asked for it, however that one ends (kill -9 included).
+ * Runs PROGRAM so that it cannot outlive the process that asked for it, however that one ends (kill -9 included), and
+ * that it uses no more than it may.
  *
  *   Linux    a process group of its own, the parent-death signal, then exec: the pid stays the same. The signal is
  *            the kernel's, so nothing has to stay behind and watch.
@@ -14,7 +15,13 @@
  * before anything runs; without, the parent found at start counts. On Linux the parent is, strictly, the thread
  * that forked: it must live as long as the program shall.
  *
- * Exit codes before PROGRAM runs: 64 wrong usage, 70 the parent is gone or cannot be watched, 126 PROGRAM cannot be
+ * --cgroup, Linux: joins this control group before PROGRAM runs, so that nothing of it is ever outside.
+ * --limit: `core` `data` `fsize` `nofile` `nproc`, as setrlimit(2) counts them (bytes, files, processes of the user);
+ * soft and hard alike, and not above what is already set. Windows has `data` (of all processes of the job together)
+ * and `nproc`, and ignores the others.
+ *
+ * Exit codes before PROGRAM runs: 64 wrong usage, 70 the parent is gone or cannot be watched, 71 a limit
+ * cannot be set, 126 PROGRAM cannot be
  * run, 127 it does not exist. Afterwards they are PROGRAM's.
  */
 #if defined(__linux__) && !defined(_GNU_SOURCE)
@@ -28,17 +35,21 @@
 enum {
     EXIT_USAGE = 64,
     EXIT_PARENT = 70,
+    EXIT_LIMIT = 71,
     EXIT_CANNOT_RUN = 126,
     EXIT_NOT_FOUND = 127,
 };
 
-static const char usage[] = "usage: covey-launch [--parent PID] [--] PROGRAM [ARGUMENT...]\n";
+static const char usage[] =
+    "usage: covey-launch [--parent PID] [--cgroup DIRECTORY]... [--limit NAME=NUMBER]... [--] PROGRAM [ARGUMENT...]\n";
 
 #if !defined(_WIN32)
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -63,6 +74,62 @@ static int parent_is_gone(void) {
     return EXIT_PARENT;
 }
 
+static const struct {
+    const char * name;
+    int resource;
+} limit_names[] = {
+    { "core", RLIMIT_CORE },   { "data", RLIMIT_DATA },   { "fsize", RLIMIT_FSIZE },
+    { "nofile", RLIMIT_NOFILE }, { "nproc", RLIMIT_NPROC },
+};
+
+/* `NAME=NUMBER`. Returns 0 when it is set, or the exit code. */
+static int set_limit(const char * text) {
+    const char * equals = strchr(text, '=');
+    char * end = NULL;
+    errno = 0;
+    const unsigned long long number = equals == NULL ? 0 : strtoull(equals + 1, &end, 10);
+    if (equals == NULL || equals[1] < '0' || equals[1] > '9' || *end != '\0' || errno != 0) {
+        fprintf(stderr, "covey-launch: --limit needs NAME=NUMBER, not %s\n%s", text, usage);
+        return EXIT_USAGE;
+    }
+    for (size_t index = 0; index < sizeof limit_names / sizeof limit_names[0]; index++) {
+        const char * name = limit_names[index].name;
+        if (strlen(name) != (size_t) (equals - text) || strncmp(name, text, strlen(name)) != 0) {
+            continue;
+        }
+        const int resource = limit_names[index].resource;
+        struct rlimit limit;
+        if (getrlimit(resource, &limit) != 0) {
+            return fail(EXIT_LIMIT, text, errno);
+        }
+        const rlim_t wanted = (rlim_t) number;
+        if (limit.rlim_max == RLIM_INFINITY || wanted < limit.rlim_max) {
+            limit.rlim_max = wanted;
+        }
+        limit.rlim_cur = limit.rlim_max;
+        return setrlimit(resource, &limit) == 0 ? 0 : fail(EXIT_LIMIT, text, errno);
+    }
+    fprintf(stderr, "covey-launch: there is no limit of that name: %s\n%s", text, usage);
+    return EXIT_USAGE;
+}
+
+/* Puts this process into the control group of a directory. Returns 0, or the exit code. */
+static int join_cgroup(const char * directory) {
+    char path[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s/cgroup.procs", directory);
+    if (length < 0 || (size_t) length >= sizeof path) {
+        return fail(EXIT_LIMIT, directory, ENAMETOOLONG);
+    }
+    const int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0) {
+        return fail(EXIT_LIMIT, path, errno);
+    }
+    const ssize_t written = write(file, "0", 1);
+    const int error = errno;
+    close(file);
+    return written == 1 ? 0 : fail(EXIT_LIMIT, path, error);
+}
+
 #if defined(__linux__)
 
 #include <sys/prctl.h>
@@ -78,7 +145,6 @@ static int tie_to_parent(pid_t parent) {
 
 #else
 
-#include <fcntl.h>
 #include <sys/event.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -176,6 +242,12 @@ int main(int argc, char ** argv) {
         }
         next += 2;
     }
+    /* Looked through now, done last: a control group is joined before the limits, which may forbid it. */
+    const int options = next;
+    while (next + 1 < argc && (strcmp(argv[next], "--cgroup") == 0 || strcmp(argv[next], "--limit") == 0)) {
+        next += 2;
+    }
+    const int options_end = next;
     if (next < argc && strcmp(argv[next], "--") == 0) {
         next++;
     }
@@ -190,6 +262,18 @@ int main(int argc, char ** argv) {
     const int refused = tie_to_parent(parent);
     if (refused != 0) {
         return refused;
+    }
+    for (int at = options; at < options_end; at += 2) {
+        const int failed = strcmp(argv[at], "--cgroup") == 0 ? join_cgroup(argv[at + 1]) : 0;
+        if (failed != 0) {
+            return failed;
+        }
+    }
+    for (int at = options; at < options_end; at += 2) {
+        const int failed = strcmp(argv[at], "--limit") == 0 ? set_limit(argv[at + 1]) : 0;
+        if (failed != 0) {
+            return failed;
+        }
     }
     execvp(argv[next], &argv[next]);
     const int error = errno;
@@ -261,6 +345,17 @@ static wchar_t * skip_argument(wchar_t * line) {
     return line;
 }
 
+/* `data=BYTES` and `nproc=NUMBER` of the whole job; the others have no counterpart here. */
+static void add_limit(JOBOBJECT_EXTENDED_LIMIT_INFORMATION * limits, const wchar_t * text) {
+    if (wcsncmp(text, L"data=", 5) == 0) {
+        limits->BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_JOB_MEMORY;
+        limits->JobMemoryLimit = (SIZE_T) wcstoull(text + 5, NULL, 10);
+    } else if (wcsncmp(text, L"nproc=", 6) == 0) {
+        limits->BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_ACTIVE_PROCESS;
+        limits->BasicLimitInformation.ActiveProcessLimit = wcstoul(text + 6, NULL, 10);
+    }
+}
+
 int wmain(int argc, wchar_t ** argv) {
     DWORD parent_id = 0;
     /* The program's own arguments are passed on as they were written, without quoting them again. */
@@ -274,6 +369,14 @@ int wmain(int argc, wchar_t ** argv) {
             fputs(usage, stderr);
             return EXIT_USAGE;
         }
+        line = skip_argument(skip_argument(line));
+        next += 2;
+    }
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits;
+    memset(&limits, 0, sizeof(limits));
+    limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+    while (next + 1 < argc && wcscmp(argv[next], L"--limit") == 0) {
+        add_limit(&limits, argv[next + 1]);
         line = skip_argument(skip_argument(line));
         next += 2;
     }
@@ -299,9 +402,6 @@ int wmain(int argc, wchar_t ** argv) {
     }
 
     const HANDLE job = CreateJobObjectW(NULL, NULL);
-    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits;
-    memset(&limits, 0, sizeof(limits));
-    limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
     if (job == NULL ||
         !SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof(limits))) {
         return fail(EXIT_PARENT, "cannot create a job object");

@@ -190,4 +190,30 @@ describe.runIf(process.platform === 'linux')('covey-launch', () => {
       stderr: expect.stringContaining('none') as string,
     });
   });
+
+  it('limits what the program may use, never beyond what it had', () => {
+    const shown = launch(
+      '--limit',
+      'nofile=64',
+      '--limit',
+      'core=0',
+      '/bin/sh',
+      '-c',
+      'ulimit -n; ulimit -Hc',
+    );
+    expect(shown).toMatchObject({ code: 0, stdout: '64\n0\n' });
+    const twice = launch(
+      ...['--limit', 'nofile=32', launcher(), '--limit', 'nofile=64', '/bin/sh', '-c', 'ulimit -n'],
+    );
+    expect(twice.stdout).toBe('32\n');
+    for (const wrong of ['nofile', 'nofile=', 'nofile=-1', 'nofile=1x', 'stars=1']) {
+      expect(launch('--limit', wrong, 'true').code, wrong).toBe(64);
+    }
+  });
+
+  it('does not run the program outside the control group that was asked for', () => {
+    const refused = launch('--cgroup', join(directory, 'none'), '/bin/sh', '-c', 'echo ran');
+    expect(refused).toMatchObject({ code: 71, stdout: '' });
+    expect(refused.stderr).toContain('none/cgroup.procs');
+  });
 });

@@ -9,6 +9,7 @@ const packages = {
   cmake: 'cmake',
   'c++': 'g++',
   git: 'git',
+  bwrap: 'bubblewrap',
 };
 
 /**
