@@ -81,7 +81,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
         routes: [
           // Whoever logs in has no token yet.
           route(redeem.method, redeem.path, redeem.access, api),
-          ...(['GET', 'POST', 'PATCH', 'DELETE'] as const).map((method) =>
+          ...(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map((method) =>
             route(method, '/api/*rest', 'admin', api),
           ),
         ],

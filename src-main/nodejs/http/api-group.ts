@@ -79,7 +79,7 @@ async function answer(
   handler: ApiHandler<ApiTableRoute>,
 ): Promise<void> {
   const { req, res } = call;
-  const reads = route.method === 'POST' || route.method === 'PATCH';
+  const reads = route.method === 'POST' || route.method === 'PUT' || route.method === 'PATCH';
   const limitBytes = route.access === 'public' ? publicBodyLimitBytes : bodyLimitBytes;
   const body = reads ? await readJson(req, res, limitBytes, route.body ?? noBody) : {};
   const { signal, release } = whileConnected(res, call.closing);

@@ -4,7 +4,7 @@ import { coveyShape, type ErrorShape } from './respond.ts';
 import type { HttpCall } from './http-call.ts';
 
 export interface HttpRoute {
-  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** `/a/:x/b`; `:x` is one segment, a last segment `*x` is all that follows. */
   readonly path: string;
   /** Who may call it; the server makes sure of that before `handle`. */

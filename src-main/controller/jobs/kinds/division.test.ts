@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { ArtifactStake } from '#shared/domain/artifact.ts';
 import { jobSpecSchema } from '#shared/domain/job-spec.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
-import { divide, type Division } from './division.ts';
+import { divide, type Divided } from './division.ts';
 
 const stake = (bytes: number, kind: 'file' | 'tree' = 'file'): ArtifactStake => ({
   id: 'a'.repeat(64) as ArtifactId,
   kind,
   bytes,
 });
-const divided = (spec: object, input: ArtifactStake | null, second: ArtifactStake | null = null): Division =>
+const divided = (spec: object, input: ArtifactStake | null, second: ArtifactStake | null = null): Divided =>
   divide(jobSpecSchema.parse(spec), { input, second, dataset: input });
 
 const kernel = { kind: 'kernel', kernel: 'sum', type: 'f64', input: 'x' };
@@ -21,30 +21,25 @@ describe('divide', () => {
     expect(divided(kernel, stake(800))).toEqual({
       unit: 'elements',
       total: 100,
-      partitions: 'auto',
-      combine: 'reduce',
+      division: { mode: 'auto', smallest: 131_072, largest: 67_108_864 },
       speculative: true,
       notes: [],
     });
     expect(divided({ ...kernel, speculative: false, partitions: 7 }, stake(800))).toMatchObject({
-      partitions: 7,
+      division: { mode: 'counted', count: 7, ranged: true },
       speculative: false,
     });
   });
 
   test('never into more parts than there are units, and says so', () => {
     const few = divided({ ...kernel, partitions: 7 }, stake(16));
-    expect(few.partitions).toBe(2);
-    expect(few.notes).toEqual(['There are only 2 elements: it runs as 2 partitions.']);
-  });
-
-  test('nothing is one empty partition', () => {
-    expect(divided(kernel, stake(0))).toMatchObject({ total: 0, partitions: 1 });
-    expect(divided(map, stake(0))).toMatchObject({ total: 0, partitions: 1 });
+    expect(few.division).toEqual({ mode: 'counted', count: 2, ranged: true });
+    expect(few.notes).toEqual(['There are only 2 elements: it runs as that many partitions.']);
   });
 
   test('records that have to be read first, and those that have not', () => {
-    expect(divided(map, stake(100))).toMatchObject({ unit: 'records', total: null, combine: 'concatenate' });
+    expect(divided(map, stake(100))).toMatchObject({ unit: 'records', total: null });
+    expect(divided(map, stake(0))).toMatchObject({ total: 0 });
     expect(divided(binary, stake(100))).toMatchObject({ total: 10 });
     const inference = {
       kind: 'inference',
@@ -52,7 +47,11 @@ describe('divide', () => {
       task: 'chat',
       dataset: { artifact: 'x', format: 'jsonl' },
     };
-    expect(divided(inference, stake(9))).toMatchObject({ total: null, speculative: true });
+    expect(divided(inference, stake(9))).toMatchObject({
+      total: null,
+      speculative: true,
+      division: { smallest: 4 },
+    });
   });
 
   test('a command is counted and never divided by itself', () => {
@@ -60,8 +59,7 @@ describe('divide', () => {
     expect(one).toMatchObject({
       unit: 'items',
       total: 1,
-      partitions: 1,
-      combine: 'collect',
+      division: { mode: 'counted', count: 1, ranged: false },
       speculative: false,
     });
     expect(one.notes[0]).toContain('one partition');
@@ -71,8 +69,7 @@ describe('divide', () => {
     });
     expect(divided({ kind: 'gang', command: ['x'], ranks: 3 }, null)).toMatchObject({
       unit: 'ranks',
-      total: 3,
-      partitions: 3,
+      division: { mode: 'counted', count: 3, ranged: false },
     });
   });
 

@@ -2,21 +2,14 @@ import type { ArtifactStake } from '#shared/domain/artifact.ts';
 import type { Dataset, JobSpec } from '#shared/domain/job-spec.ts';
 import { elementBytes } from '#shared/domain/kernel-call.ts';
 import { CoveyError } from '#shared/errors.ts';
-
-export type JobUnit = 'elements' | 'records' | 'items' | 'ranks';
+import type { Division, JobDefinition } from '../../state/job-state.ts';
 
 /** How the input of a job can be divided, and what becomes of the partitions' results. */
-export interface Division {
-  readonly unit: JobUnit;
+export interface Divided {
+  readonly unit: JobDefinition['unit'];
   /** null: a task has to read the dataset first. */
   readonly total: number | null;
-  /**
-   * `auto`: ranges are cut off as machines can take them. A number: so many from the start, equal ranges where the
-   * unit has ranges (elements, records), one item each else.
-   */
-  readonly partitions: 'auto' | number;
-  /** `reduce`: one value. `concatenate`: one file, in the order of the input. `collect`: all of them, by partition. */
-  readonly combine: 'reduce' | 'concatenate' | 'collect';
+  readonly division: Division;
   /** A second copy of a slow partition does no harm: it only reads its input. */
   readonly speculative: boolean;
   /** What people should know. */
@@ -30,44 +23,56 @@ export interface ResolvedInputs {
   readonly dataset: ArtifactStake | null;
 }
 
+/** Bytes of a kernel's smallest and largest partition: less is not worth a message, more not worth losing. */
+const kernelBytes = { smallest: 1024 * 1024, largest: 512 * 1024 * 1024 };
+const mostRecords = 1_000_000;
+
 /**
  * The division of a job, pure.
  * @throws CoveyError `dataset_invalid` naming the field, when an artifact cannot be what the job says it is
  */
-export function divide(spec: JobSpec, inputs: ResolvedInputs): Division {
+export function divide(spec: JobSpec, inputs: ResolvedInputs): Divided {
   switch (spec.kind) {
     case 'kernel': {
       const input = file(inputs.input, 'input');
-      const elements = wholeNumber(input.bytes, elementBytes[spec.type], 'input', `${spec.type} elements`);
+      const size = elementBytes[spec.type];
+      const elements = wholeNumber(input.bytes, size, 'input', `${spec.type} elements`);
       if (spec.second !== undefined && file(inputs.second, 'second').bytes !== input.bytes) {
         throw new CoveyError('dataset_invalid', 'second: both vectors must have the same length.', {
           field: 'second',
         });
       }
-      return ranges(spec, 'elements', elements, 'reduce', true);
+      return ranges(spec, 'elements', elements, true, {
+        smallest: kernelBytes.smallest / size,
+        largest: kernelBytes.largest / size,
+      });
     }
-    case 'map':
-      return ranges(spec, 'records', recordsOf(spec.dataset, inputs.dataset), 'concatenate', false);
-    case 'inference':
-      return ranges(spec, 'records', recordsOf(spec.dataset, inputs.dataset), 'concatenate', true);
+    case 'map': {
+      const total = recordsOf(spec.dataset, inputs.dataset);
+      return ranges(spec, 'records', total, false, { smallest: 1, largest: mostRecords });
+    }
+    case 'inference': {
+      const total = recordsOf(spec.dataset, inputs.dataset);
+      // Fewer would leave some of its requests at once unused.
+      const smallest = spec.concurrency;
+      return ranges(spec, 'records', total, true, { smallest, largest: mostRecords });
+    }
     case 'command':
       return {
         unit: 'items',
         total: spec.partitions,
-        partitions: spec.partitions,
-        combine: 'collect',
+        division: { mode: 'counted', count: spec.partitions, ranged: false },
         speculative: spec.speculative ?? false,
         notes:
           spec.partitions === 1
-            ? ['A command runs as one partition on one machine; `partitions` runs it several times.']
+            ? ['It cannot be divided: a command runs as one partition unless `partitions` says how often.']
             : [],
       };
     case 'gang':
       return {
         unit: 'ranks',
         total: spec.ranks,
-        partitions: spec.ranks,
-        combine: 'collect',
+        division: { mode: 'counted', count: spec.ranks, ranged: false },
         speculative: false,
         notes: [],
       };
@@ -75,22 +80,23 @@ export function divide(spec: JobSpec, inputs: ResolvedInputs): Division {
 }
 
 function ranges(
-  spec: Extract<JobSpec, { partitions: 'auto' | number }>,
-  unit: JobUnit,
+  spec: Extract<JobSpec, { kind: 'kernel' | 'map' | 'inference' }>,
+  unit: JobDefinition['unit'],
   total: number | null,
-  combine: Division['combine'],
   readsOnly: boolean,
-): Division {
+  sizes: { readonly smallest: number; readonly largest: number },
+): Divided {
   const { partitions } = spec;
-  const fewer = partitions !== 'auto' && total !== null && total > 0 && partitions > total;
+  const fewer = partitions !== 'auto' && total !== null && partitions > total;
   return {
     unit,
     total,
-    // An empty input is one empty partition: what comes of nothing is for the kind to say.
-    partitions: total === 0 ? 1 : fewer ? total : partitions,
-    combine,
+    division:
+      partitions === 'auto'
+        ? { mode: 'auto', ...sizes }
+        : { mode: 'counted', count: fewer ? Math.max(1, total) : partitions, ranged: true },
     speculative: spec.speculative ?? readsOnly,
-    notes: fewer ? [`There are only ${total} ${unit}: it runs as ${total} partitions.`] : [],
+    notes: fewer ? [`There are only ${total} ${unit}: it runs as that many partitions.`] : [],
   };
 }
 
