@@ -16,7 +16,7 @@ export interface DialIdentity {
 }
 
 export interface StreamTarget extends TlsTarget {
-  readonly alpn: (typeof ALPN)['tunnel' | 'http'];
+  readonly alpn: (typeof ALPN)['tunnel' | 'http' | 'artifact'];
   readonly preamble: Preamble;
 }
 

@@ -144,6 +144,8 @@ export async function startHost(
       pulseLostMs: 400,
       members: [],
       grants: [],
+      artifactDirectory: null,
+      artifactGrants: [],
       relay: null,
       uploadBytesPerS: null,
       ...init,

@@ -19,6 +19,7 @@ export function parsePreamble(json: string): Preamble | null {
       return { protocol, target };
     case 'engine':
     case 'pulse':
+    case 'artifact':
       return isSecret(grant) ? { protocol, target, grant } : null;
     case 'reverse':
       return isSecret(token) ? { protocol, target, token } : null;

@@ -5,6 +5,7 @@ import type { RelayController, TransportEvent, TransportInit } from '#shared/hos
 import type { Logger } from '#shared/lib/logger.ts';
 import type { Identity } from '../identity/identity.ts';
 import type { ProcessHost } from '../process-host/process-host.ts';
+import { createClientArtifactGrants } from './client-artifact-grants.ts';
 import { createClientGrants } from './client-grants.ts';
 import { createClientLink, type ClientLink } from './client-link.ts';
 import { createOperations } from './client-operations.ts';
@@ -22,6 +23,8 @@ export interface TransportOptions {
   readonly listen: ListenAddress | null;
   /** Where members' `/v1` is handed in: a unix socket or named pipe. null: not here. */
   readonly gatewaySocket: string | null;
+  /** Of the artifact store that members with a grant may read. */
+  readonly artifactDirectory?: string;
   readonly logger: Logger;
   /** Known before the port opens, so that no member is taken for a stranger at the start. */
   readonly members?: readonly Member[];
@@ -46,6 +49,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
   let closed = false;
 
   const grants = createClientGrants(() => performance.now());
+  const artifactGrants = createClientArtifactGrants(() => performance.now());
   const sessions = new Map<number, ClientSession>();
   const joins = new Map<number, JoinConversation>();
   const waitingRoom = createJoinWaitingRoom();
@@ -70,6 +74,8 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       pulseLostMs: options.pulse?.pulseLostMs ?? timings.pulseLostMs,
       members,
       grants: grants.current(),
+      artifactDirectory: options.artifactDirectory ?? null,
+      artifactGrants: artifactGrants.current(),
       relay,
       uploadBytesPerS,
     }),
@@ -123,6 +129,7 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       case 'identified':
       case 'link-open':
       case 'stream-open':
+      case 'artifact-read':
       case 'probed':
         return operations.done(event.operation, event);
       case 'operation-failed':
@@ -247,6 +254,18 @@ export async function createTransport(options: TransportOptions): Promise<Transp
       grants.renew();
       supervisor.send({ type: 'renew-grants' });
     },
+
+    addArtifactGrant(grant) {
+      artifactGrants.add(grant);
+      supervisor.send({ type: 'add-artifact-grant', grant });
+    },
+    readArtifact: (read, signal) =>
+      operations.run(
+        'artifact_unreachable',
+        (operation) => ({ type: 'read-artifact', operation, read }),
+        (event) => (event.type === 'artifact-read' ? event.bytes : null),
+        signal,
+      ),
 
     openLink: (request) =>
       operations.run(

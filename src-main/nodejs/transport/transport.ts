@@ -1,6 +1,8 @@
 import type { EngineId, NodeId } from '#shared/lib/ids.ts';
 import type { Address } from '#shared/domain/node.ts';
 import type {
+  ArtifactGrant,
+  ArtifactRead,
   DialBack,
   DialOrder,
   Grant,
@@ -14,6 +16,9 @@ import type { AddressAttempt, PathProbe } from '#shared/domain/network.ts';
 import type { CoveyError } from '#shared/errors.ts';
 
 export type {
+  ArtifactGrant,
+  ArtifactPart,
+  ArtifactRead,
   DialBack,
   DialOrder,
   Grant,
@@ -80,6 +85,16 @@ export interface Transport {
    * local socket path or pipe that takes one connection, after the preamble was accepted.
    */
   openStream(request: StreamRequest): Promise<{ readonly socketPath: string; readonly path: LinkPath }>;
+  /** Lets a peer read an artifact of this node's store, until it expires. */
+  addArtifactGrant(grant: ArtifactGrant): void;
+  /**
+   * Reads a part of an artifact on a peer, by whatever path works, into a file here. Several at once travel on
+   * connections of their own, which are kept for the next. Rejects with `artifact_unreachable`, the peer's refusal
+   * (`artifact_not_found`, `grant_invalid`, `grant_expired`), or the signal's reason; what was written till then
+   * stays.
+   * @returns how many bytes came: all that were asked for
+   */
+  readArtifact(read: ArtifactRead, signal: AbortSignal): Promise<number>;
   /** How fast engines here may send to other machines, all together; null: as fast as it goes. */
   setUploadLimit(bytesPerS: number | null): void;
   /** Measures the way to a member. Rejects with `stage_unreachable` when there is none. */

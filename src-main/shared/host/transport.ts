@@ -1,4 +1,4 @@
-import type { EngineId, NodeId } from '../lib/ids.ts';
+import type { ArtifactId, EngineId, NodeId } from '../lib/ids.ts';
 import type { Address } from '../domain/node.ts';
 import type { LinkObservation, LinkPath } from '../domain/engine.ts';
 import type { AddressAttempt, PathProbe } from '../domain/network.ts';
@@ -33,6 +33,36 @@ export interface Grant {
   readonly alpn: 'tunnel' | 'http';
   /** No new stream after this time without `renew-grants`; those that are open go on. */
   readonly ttlMs: number;
+}
+
+/** The right of one peer to read one artifact here. */
+export interface ArtifactGrant {
+  /** 64 hex digits, the right itself. */
+  readonly token: string;
+  readonly artifact: ArtifactId;
+  readonly peer: NodeId;
+  readonly ttlMs: number;
+}
+
+/** What is read of an artifact on a peer, at most `artifactReadBytes` at once. */
+export type ArtifactPart =
+  /** A tree's manifest. */
+  | { readonly what: 'manifest' }
+  /** The digests of a file's chunks, 32 bytes each. */
+  | { readonly what: 'chunks'; readonly file: ArtifactId }
+  | {
+      readonly what: 'bytes';
+      readonly file: ArtifactId;
+      readonly offset: number;
+      readonly length: number;
+    };
+
+export interface ArtifactRead {
+  readonly target: PeerTarget;
+  readonly grant: string;
+  readonly part: ArtifactPart;
+  /** Written there, which must exist for `bytes`, at `offset`; else it is made. */
+  readonly path: string;
 }
 
 /** How a peer that we cannot dial is to be reached; see `Transport.onDialRequest`. */
@@ -95,6 +125,9 @@ export interface TransportInit {
   readonly pulseLostMs: number;
   readonly members: readonly Member[];
   readonly grants: readonly Grant[];
+  /** Of this node's artifact store, which members with a grant may read; null: it has none. */
+  readonly artifactDirectory: string | null;
+  readonly artifactGrants: readonly ArtifactGrant[];
   /** See `Transport.setRelay`. */
   readonly relay: RelayController | null;
   /** See `Transport.setUploadLimit`. */
@@ -135,6 +168,8 @@ export type TransportCommand =
   | { readonly type: 'add-grant'; readonly grant: Grant }
   | { readonly type: 'remove-grants'; readonly engineId: EngineId }
   | { readonly type: 'renew-grants' }
+  | { readonly type: 'add-artifact-grant'; readonly grant: ArtifactGrant }
+  | { readonly type: 'read-artifact'; readonly operation: number; readonly read: ArtifactRead }
   | { readonly type: 'dial-session'; readonly operation: number; readonly target: DialRequest }
   | { readonly type: 'dial-join'; readonly operation: number; readonly target: JoinDialRequest }
   | {
@@ -215,6 +250,7 @@ export type TransportEvent =
       readonly socketPath: string;
       readonly path: LinkPath;
     }
+  | { readonly type: 'artifact-read'; readonly operation: number; readonly bytes: number }
   | { readonly type: 'probed'; readonly operation: number; readonly probe: PathProbe }
   | { readonly type: 'dial-request'; readonly request: DialBack }
   | { readonly type: 'link-open'; readonly operation: number; readonly port: number; readonly beat: LinkBeat }

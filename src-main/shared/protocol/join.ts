@@ -64,7 +64,7 @@ export const joinStringSchema = z.object({
 });
 export type JoinStringContent = z.infer<typeof joinStringSchema>;
 
-/** First bytes on a `covey-tunnel` or `covey-http` connection, same framing as join. */
+/** First bytes on a `covey-tunnel`, `covey-http` or `covey-artifact` connection, same framing as join. */
 export const preambleSchema = z.discriminatedUnion('target', [
   /** A byte stream to the engine that the grant names. */
   z.object({ protocol: z.number().int(), target: z.literal('engine'), grant: secretSchema }),
@@ -87,6 +87,8 @@ export const preambleSchema = z.discriminatedUnion('target', [
     token: secretSchema,
     peer: nodeIdSchema,
   }),
+  /** To read an artifact that the grant names: see transport/host/artifact-server. */
+  z.object({ protocol: z.number().int(), target: z.literal('artifact'), grant: secretSchema }),
   /** Measures the way between two members: see transport/probe. */
   z.object({ protocol: z.number().int(), target: z.literal('probe') }),
 ]);

@@ -13,6 +13,8 @@ export const ALPN = {
   session: 'covey-session',
   tunnel: 'covey-tunnel',
   http: 'covey-http',
+  /** Bytes of artifacts, see nodejs/transport/host/artifact-server. */
+  artifact: 'covey-artifact',
   /** Tells who is there: the handshake shows the key, then the connection ends without an application byte. */
   hello: 'covey-hello',
 } as const;

@@ -12,7 +12,7 @@ import { parsePreamble } from '../preamble.ts';
 import { splice } from '../splice.ts';
 import { clientContext, tls, tlsSettings } from '../tls-settings.ts';
 import { createEndToEnd } from './end-to-end.ts';
-import { accepted } from './stream-server.ts';
+import { accepted } from './accepted.ts';
 import { echoThrough, startTrio } from './trio.ts';
 
 const cleanup: Array<() => unknown> = [];

@@ -1,6 +1,7 @@
 import type { Address } from '#shared/domain/node.ts';
 import { CoveyError, type ErrorCode } from '#shared/errors.ts';
 import type {
+  ArtifactRead,
   DialRequest,
   JoinDialRequest,
   LinkRequest,
@@ -17,6 +18,10 @@ import { ALPN, PROTOCOL_VERSION, type AlpnName } from '#shared/protocol/version.
 import { createDialer } from '../dial.ts';
 import { dialTls, dialTlsAt, type TlsTarget } from '../dial-tls.ts';
 import { identify } from '../identify.ts';
+import { accepted } from './accepted.ts';
+import { createArtifactGrants } from './artifact-grants.ts';
+import { createArtifactReader } from './artifact-reader.ts';
+import { createArtifactServer } from './artifact-server.ts';
 import { createAudit } from './audit.ts';
 import { createDialOrders } from './dial-orders.ts';
 import { createEndToEnd } from './end-to-end.ts';
@@ -30,7 +35,7 @@ import { createReach } from './reach.ts';
 import { createRelayExchange } from './relay-exchange.ts';
 import { createReverseTable } from './reverse-table.ts';
 import { createSessions } from './sessions.ts';
-import { accepted, createStreamServer } from './stream-server.ts';
+import { createStreamServer } from './stream-server.ts';
 import { offerStream } from './stream-socket.ts';
 import { createUploadLimit } from './upload-limit.ts';
 
@@ -73,8 +78,14 @@ export async function createTransportHost(
 
   const upload = createUploadLimit(() => performance.now(), init.uploadBytesPerS);
 
+  const artifactGrants = createArtifactGrants(init.artifactGrants, () => performance.now());
+
   const streams = createStreamServer({
     grants,
+    artifacts:
+      init.artifactDirectory === null
+        ? null
+        : createArtifactServer({ directory: init.artifactDirectory, grants: artifactGrants, upload }),
     members,
     gatewaySocket: init.gatewaySocket,
     reverse,
@@ -113,6 +124,7 @@ export async function createTransportHost(
     serve: (socket, member) => streams(socket, member, 'dialled-for-peer'),
     log,
   });
+  const artifacts = createArtifactReader(reach);
   const probing = new Set<NodeId>();
 
   /** Runs `work` until it is done or cancelled; what it throws is the operation's failure. */
@@ -225,6 +237,13 @@ export async function createTransportHost(
       }
     });
 
+  const readArtifact = (operation: number, read: ArtifactRead): void =>
+    run(operation, async (signal) => {
+      const bytes = await artifacts.read(read, signal);
+      if (!signal.aborted) emit({ type: 'artifact-read', operation, bytes });
+      return null;
+    });
+
   const setRelay = (controller: RelayController | null): void => {
     reach.setRelay(controller);
     orders.setRelay(controller);
@@ -276,6 +295,10 @@ export async function createTransportHost(
           return joins.get(command.session)?.hold(command.deadlineMs);
         case 'renew-grants':
           return grants.renew();
+        case 'add-artifact-grant':
+          return artifactGrants.add(command.grant);
+        case 'read-artifact':
+          return readArtifact(command.operation, command.read);
         case 'open-stream':
           return openStream(command.operation, command.target, command.grant);
         case 'probe':
@@ -297,6 +320,7 @@ export async function createTransportHost(
       reverse.close();
       relays?.close();
       dialer.close();
+      artifacts.close();
       // The closing frames are on their way before the connections go.
       sessions.closeAll();
       joins.closeAll();

@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Address } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
-import type { Grant, Member, TransportAudit } from '#shared/host/transport.ts';
+import type { Member, TransportAudit } from '#shared/host/transport.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { ALPN } from '#shared/protocol/version.ts';
 import { keepAliveMs, peerKey } from '../dial-tls.ts';
@@ -19,7 +19,7 @@ export interface ListenerOptions {
   /** null: this node takes no joins (sessions); the protocol is then not offered at all. */
   readonly onJoin: ((socket: TLSSocket, peerId: NodeId) => void) | null;
   readonly onSession: ((socket: TLSSocket, member: Member) => void) | null;
-  readonly onStream: (socket: TLSSocket, member: Member, alpn: Grant['alpn']) => void;
+  readonly onStream: (socket: TLSSocket, member: Member, kind: 'tunnel' | 'http' | 'artifact') => void;
   readonly audit: (audit: TransportAudit) => void;
   readonly limits?: GateLimits;
   /** How long a TLS handshake may take. */
@@ -35,6 +35,12 @@ export interface Listener {
 const defaultHandshakeMs = 10_000;
 /** The peer is simply gone: a health check, a scanner, a dial that was given up. Not worth a line. */
 const gone: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ENOTCONN']);
+
+const streamKinds: Readonly<Record<string, 'tunnel' | 'http' | 'artifact'>> = {
+  [ALPN.tunnel]: 'tunnel',
+  [ALPN.http]: 'http',
+  [ALPN.artifact]: 'artifact',
+};
 
 /**
  * The cluster port. Who a connection is from is decided by its key alone, what it wants by its ALPN name:
@@ -54,6 +60,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
     ...(options.onJoin ? [ALPN.join] : []),
     ALPN.tunnel,
     ALPN.http,
+    ALPN.artifact,
     ALPN.hello,
   ];
   const connections = new Map<Socket, GatePass>();
@@ -135,7 +142,7 @@ export async function createListener(options: ListenerOptions): Promise<Listener
       if (member.role !== 'worker') return drop('peer_refused', 'asked for a session but is no worker');
       return options.onSession?.(socket, member);
     }
-    return options.onStream(socket, member, socket.alpnProtocol === ALPN.tunnel ? 'tunnel' : 'http');
+    return options.onStream(socket, member, streamKinds[socket.alpnProtocol] ?? 'http');
   });
 
   const address = await listen(tcp, options.listen);

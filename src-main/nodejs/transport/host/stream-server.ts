@@ -8,6 +8,8 @@ import { LIMITS, PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import { endWith, encodeFrame, readFrame } from '../frames.ts';
 import { parsePreamble } from '../preamble.ts';
 import { splice } from '../splice.ts';
+import { accepted } from './accepted.ts';
+import type { ArtifactServer } from './artifact-server.ts';
 import type { GrantTable, GrantUse } from './grant-table.ts';
 import type { MemberTable } from './member-table.ts';
 import { answerProbe } from './probe-server.ts';
@@ -26,6 +28,8 @@ export interface StreamServerOptions {
   readonly relays: RelayExchange | null;
   readonly pulseLostMs: number;
   readonly upload: UploadLimit;
+  /** null: this node has no artifacts. */
+  readonly artifacts: ArtifactServer | null;
   readonly audit: (audit: TransportAudit) => void;
 }
 
@@ -39,10 +43,10 @@ const streamWaitMs = 5_000;
 const maxProbes = 4;
 
 /** What a connection is known for besides its member: how it was dialled, or that we dialled it for its peer. */
-export type StreamKind = Grant['alpn'] | 'dialled-for-peer';
+export type StreamKind = Grant['alpn'] | 'artifact' | 'dialled-for-peer';
 
 /**
- * Takes `covey-tunnel` and `covey-http` connections of members, and those that we dialled for a member: preamble,
+ * Takes `covey-tunnel`, `covey-http` and `covey-artifact` connections of members, and those that we dialled for a member: preamble,
  * check, then bytes both ways.
  */
 export function createStreamServer(
@@ -99,6 +103,14 @@ async function serve(
 
   const preamble = await preambleOf(socket, memberPreambleMs);
   if (preamble === null) return;
+  if (alpn === 'artifact' || preamble.target === 'artifact') {
+    if (preamble.target !== 'artifact' || alpn === 'http' || alpn === 'tunnel') {
+      throw new CoveyError('invalid_request', 'Artifacts, and nothing else, belong on covey-artifact.');
+    }
+    if (!options.artifacts) throw new CoveyError('artifact_not_found', 'This machine keeps no artifacts.');
+    await options.artifacts.serve(socket, member.nodeId, preamble.grant);
+    return;
+  }
   switch (preamble.target) {
     case 'pulse': {
       if (alpn === 'http') throw new CoveyError('invalid_request', 'A pulse belongs on covey-tunnel.');
@@ -148,8 +160,6 @@ async function serve(
     }
   }
 }
-
-export const accepted = encodeFrame(JSON.stringify({ ok: true }));
 
 /** null: the peer went away without a word, as it may with a spare connection. */
 async function preambleOf(socket: TLSSocket, timeoutMs: number): Promise<Preamble | null> {
