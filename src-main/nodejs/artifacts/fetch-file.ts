@@ -1,0 +1,221 @@
+import { open, readFile, rm, type FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ARTIFACT_CHUNK_BYTES } from '#shared/domain/artifact.ts';
+import { CoveyError } from '#shared/errors.ts';
+import type { ArtifactId, NodeId } from '#shared/lib/ids.ts';
+import { namingFullDisk } from '../disk-full.ts';
+import { chunkCount, chunkLength } from './digest.ts';
+import type { Hasher } from './hasher.ts';
+import type { SourcePool } from './source-pool.ts';
+import { parseChunkList, type ArtifactStore } from './store.ts';
+
+export interface FetchFileContext {
+  readonly store: ArtifactStore;
+  readonly hasher: Hasher;
+  readonly pool: SourcePool;
+  readonly signal: AbortSignal;
+  /** More of it is here; negative: it was not what it should be. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Chunks that are asked for at once. */
+const chunksPerPart = 2;
+/** How often chunks that were wrong are fetched again. */
+const maxRounds = 3;
+
+/**
+ * One file into the store:
+ *
+ * 1. what an earlier attempt has left, and chunks that other files here have, need not come again;
+ * 2. the rest comes from several sources at once, in order, and is hashed as far as there is no gap;
+ * 3. where the whole is not what it should be, the digests of its chunks tell which are wrong: those come again,
+ *    from others than who sent them where there are any.
+ *
+ * The list of chunks is a source's word: what is copied or kept by it is proved by the whole, or not used.
+ */
+export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes: number): Promise<void> {
+  const { store, hasher, signal } = context;
+  if (store.file(id)) return;
+  const folder = await store.incoming(`fetch-${id}`);
+  const path = join(folder, 'data');
+  const count = chunkCount(bytes);
+  let done = false;
+  const data = await open(path, 'a+');
+  await data.close();
+  const coming = await openComing(join(folder, 'have'), path, bytes);
+  const follower = count > 1 ? hasher.follow(path) : null;
+  try {
+    const list = count > 1 ? await chunkListOf(context, id, count, join(folder, 'chunks')) : [id].slice(0, count);
+    if (count > 1) await copyKnown(context, coming, path, list, bytes);
+    context.onBytes(coming.bytes());
+    const senders = new Map<number, NodeId>();
+    const avoid = new Set<NodeId>();
+    for (let round = 1; ; round += 1) {
+      await receive(context, { id, path, bytes, coming, senders, avoid, onPrefix: (to) => follower?.advance(to) });
+      // A second look at what was read before it was corrected needs a new start.
+      const whole = round === 1 && follower ? await follower.finish(bytes, signal) : await again(hasher, path, signal);
+      if (whole === id) break;
+      if (round >= maxRounds) {
+        throw new CoveyError('artifact_corrupt', `What came for ${id.slice(0, 12)} is something else, ${round} times.`);
+      }
+      const located = count > 1 ? await hasher.compare(path, bytes, list, signal) : [];
+      const wrong = located.length > 0 ? located : Array.from({ length: count }, (_, index) => index);
+      for (const index of wrong) {
+        const sender = senders.get(index);
+        if (sender) avoid.add(sender);
+        await coming.unmark(index);
+        context.onBytes(-chunkLength(bytes, index));
+      }
+      if (count === 0) throw new CoveyError('artifact_corrupt', `${id.slice(0, 12)} is not an empty file.`);
+    }
+    await coming.close();
+    await store.adopt(path, id, bytes, list);
+    done = true;
+  } catch (error) {
+    throw namingFullDisk(error, store.directory);
+  } finally {
+    follower?.close();
+    await coming.close();
+    // What is there of a large file is of use to the next attempt.
+    if (done || count <= 1) await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function again(hasher: Hasher, path: string, signal: AbortSignal): Promise<ArtifactId | null> {
+  const [digest] = await hasher.digest([path], signal);
+  return digest?.sha256 ?? null;
+}
+
+async function chunkListOf(
+  { pool }: FetchFileContext,
+  id: ArtifactId,
+  count: number,
+  path: string,
+): Promise<readonly ArtifactId[]> {
+  return pool.use(async (source) => {
+    await source.read({ what: 'chunks', file: id }, path);
+    const list = parseChunkList(await readFile(path));
+    if (list.length === count) return list;
+    throw new CoveyError('artifact_corrupt', `${source.name} sent ${list.length} digests for ${count} chunks.`);
+  });
+}
+
+/** From other files of the store. */
+async function copyKnown(
+  { store, hasher, signal }: FetchFileContext,
+  coming: Coming,
+  path: string,
+  list: readonly ArtifactId[],
+  bytes: number,
+): Promise<void> {
+  const known = list.flatMap((sha256, index) => {
+    const from = coming.has(index) ? null : store.chunks.find(sha256);
+    if (from?.bytes !== chunkLength(bytes, index)) return [];
+    const to = { path, offset: index * ARTIFACT_CHUNK_BYTES };
+    return [{ index, copy: { sha256, bytes: from.bytes, from: { path: from.path, offset: from.offset }, to } }];
+  });
+  if (known.length === 0) return;
+  const failed = new Set(
+    await hasher.copy(
+      known.map(({ copy }) => copy),
+      signal,
+    ),
+  );
+  for (const [at, { index, copy }] of known.entries()) {
+    if (failed.has(at)) store.chunks.forget(copy.sha256);
+    else await coming.mark(index);
+  }
+}
+
+interface Receiving {
+  readonly id: ArtifactId;
+  readonly path: string;
+  readonly bytes: number;
+  readonly coming: Coming;
+  readonly senders: Map<number, NodeId>;
+  readonly avoid: ReadonlySet<NodeId>;
+  readonly onPrefix: (bytes: number) => void;
+}
+
+async function receive({ pool, onBytes }: FetchFileContext, receiving: Receiving): Promise<void> {
+  const { id, path, bytes, coming } = receiving;
+  const count = chunkCount(bytes);
+  let next = 0;
+  let stopped = false;
+  /** The next chunks that are missing, without a gap between them. */
+  const takePart = (): { from: number; to: number } | null => {
+    while (next < count && coming.has(next)) next += 1;
+    const from = next;
+    while (next < count && next - from < chunksPerPart && !coming.has(next)) next += 1;
+    return next > from ? { from, to: next } : null;
+  };
+  receiving.onPrefix(coming.prefix());
+  const lane = async (): Promise<void> => {
+    for (let part = takePart(); part && !stopped; part = takePart()) {
+      const { from, to } = part;
+      const offset = from * ARTIFACT_CHUNK_BYTES;
+      const length = Math.min(bytes, to * ARTIFACT_CHUNK_BYTES) - offset;
+      await pool.use(async (source) => {
+        await source.read({ what: 'bytes', file: id, offset, length }, path);
+        for (let index = from; index < to; index += 1) receiving.senders.set(index, source.nodeId);
+      }, receiving.avoid);
+      for (let index = from; index < to; index += 1) await coming.mark(index);
+      onBytes(length);
+      receiving.onPrefix(coming.prefix());
+    }
+  };
+  const lanes = Array.from({ length: Math.min(pool.width, Math.ceil(count / chunksPerPart)) }, lane);
+  try {
+    await Promise.all(lanes);
+  } finally {
+    stopped = true;
+    await Promise.allSettled(lanes);
+  }
+}
+
+/** Which chunks of a file are here, also after a restart: a byte for each, written when the chunk is. */
+interface Coming {
+  has(index: number): boolean;
+  mark(index: number): Promise<void>;
+  unmark(index: number): Promise<void>;
+  /** Bytes from the start without a gap. */
+  prefix(): number;
+  bytes(): number;
+  close(): Promise<void>;
+}
+
+async function openComing(path: string, dataPath: string, bytes: number): Promise<Coming> {
+  const count = chunkCount(bytes);
+  const have = Buffer.alloc(count);
+  const before = await readFile(path).catch(() => Buffer.alloc(0));
+  if (before.length <= count) before.copy(have);
+  const data = await open(dataPath, 'r+');
+  try {
+    await data.truncate(bytes);
+  } finally {
+    await data.close();
+  }
+  let file: FileHandle | null = await open(path, 'w+', 0o600);
+  await file.write(have, 0, have.length, 0);
+  let contiguous = 0;
+  const set = async (index: number, value: number): Promise<void> => {
+    have[index] = value;
+    if (value === 0) contiguous = Math.min(contiguous, index);
+    await file?.write(have, index, 1, index);
+  };
+  return {
+    has: (index) => have[index] === 1,
+    mark: (index) => set(index, 1),
+    unmark: (index) => set(index, 0),
+    prefix() {
+      while (contiguous < count && have[contiguous] === 1) contiguous += 1;
+      return Math.min(bytes, contiguous * ARTIFACT_CHUNK_BYTES);
+    },
+    bytes: () => have.reduce((sum, value, index) => sum + (value === 1 ? chunkLength(bytes, index) : 0), 0),
+    async close() {
+      const closing = file;
+      file = null;
+      await closing?.close();
+    },
+  };
+}

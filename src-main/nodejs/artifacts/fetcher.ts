@@ -1,0 +1,119 @@
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ArtifactStake, TreeManifest } from '#shared/domain/artifact.ts';
+import { canonicalManifest, checkManifest, manifestBytes, manifestFiles } from '#shared/domain/tree-manifest.ts';
+import { CoveyError } from '#shared/errors.ts';
+import type { ArtifactId } from '#shared/lib/ids.ts';
+import type { TransferProgress } from '#shared/protocol/requests.ts';
+import type { Transport } from '../transport/transport.ts';
+import { sha256 } from './digest.ts';
+import { fetchFile } from './fetch-file.ts';
+import type { Hasher } from './hasher.ts';
+import { createSourcePool, type ArtifactSource, type SourcePool } from './source-pool.ts';
+import type { ArtifactStore } from './store.ts';
+
+export interface FetchOptions {
+  readonly stake: ArtifactStake;
+  /** Asked at the start and again when all that it named have failed; empty: nobody has it now. */
+  readonly sources: (signal: AbortSignal) => Promise<readonly ArtifactSource[]>;
+  readonly signal: AbortSignal;
+  readonly onProgress: (progress: TransferProgress) => void;
+}
+
+/** Copies artifacts from other machines into the store: from several at once, verified, resumable. */
+export interface ArtifactFetcher {
+  /**
+   * Resolves when it is in the store.
+   * @throws CoveyError `artifact_unreachable` when nobody has given a byte for `patienceMs`, `artifact_corrupt`,
+   *   `disk_full`, the signal's reason
+   */
+  fetch(options: FetchOptions): Promise<void>;
+}
+
+export interface FetcherOptions {
+  readonly store: ArtifactStore;
+  readonly hasher: Hasher;
+  readonly transport: Pick<Transport, 'readArtifact'>;
+  /** How long nobody may give anything. */
+  readonly patienceMs?: number;
+}
+
+const defaultPatienceMs = 60_000;
+/** Files of a tree at once; small ones are mostly round trips. */
+const filesAtOnce = 8;
+
+export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher {
+  const { store } = options;
+
+  const manifestOf = async (stake: ArtifactStake, pool: SourcePool): Promise<TreeManifest> => {
+    const here = await store.manifest(stake.id).catch(() => null);
+    if (here) return here;
+    const folder = await store.incoming();
+    const path = join(folder, 'manifest');
+    try {
+      return await pool.use(async (source) => {
+        await source.read({ what: 'manifest' }, path);
+        const text = await readFile(path, 'utf8');
+        const checked = sha256(text) === stake.id ? checkManifest(JSON.parse(text)) : null;
+        if (checked?.ok && canonicalManifest(checked.manifest) === text) return checked.manifest;
+        throw new CoveyError('artifact_corrupt', `${source.name} sent another list of files than was asked for.`);
+      });
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  };
+
+  return {
+    async fetch({ stake, sources, signal, onProgress }) {
+      const progress = createProgress(stake.bytes, onProgress);
+      const pool = createSourcePool({
+        transport: options.transport,
+        artifact: stake.id,
+        sources,
+        patienceMs: options.patienceMs ?? defaultPatienceMs,
+        signal,
+      });
+      const context = { store, hasher: options.hasher, pool, signal, onBytes: progress.add };
+      if (stake.kind === 'file') {
+        if (!store.file(stake.id)) await fetchFile(context, stake.id, stake.bytes);
+        return;
+      }
+      const manifest = await manifestOf(stake, pool);
+      if (manifestBytes(manifest) !== stake.bytes) {
+        throw new CoveyError('artifact_corrupt', `The tree ${stake.id.slice(0, 12)} is of another size than was said.`);
+      }
+      const files = new Map<ArtifactId, number>();
+      for (const { sha256: id, bytes } of manifestFiles(manifest)) {
+        if (store.file(id)) progress.add(bytes);
+        else files.set(id, bytes);
+      }
+      const waiting = [...files];
+      const lane = async (): Promise<void> => {
+        for (let next = waiting.shift(); next; next = waiting.shift()) await fetchFile(context, ...next);
+      };
+      const lanes = Array.from({ length: Math.min(filesAtOnce, waiting.length) }, lane);
+      try {
+        await Promise.all(lanes);
+      } finally {
+        waiting.length = 0;
+        await Promise.allSettled(lanes);
+      }
+      await store.addManifest(manifest);
+    },
+  };
+}
+
+function createProgress(
+  totalBytes: number,
+  onProgress: (progress: TransferProgress) => void,
+): { add: (bytes: number) => void } {
+  const startedAt = performance.now();
+  let doneBytes = 0;
+  return {
+    add(bytes) {
+      doneBytes = Math.min(totalBytes, Math.max(0, doneBytes + bytes));
+      const seconds = (performance.now() - startedAt) / 1_000;
+      onProgress({ doneBytes, totalBytes, bytesPerS: seconds > 0 ? Math.round(doneBytes / seconds) : null });
+    },
+  };
+}
