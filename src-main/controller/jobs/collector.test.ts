@@ -1,0 +1,112 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { jobSpecSchema } from '#shared/domain/job-spec.ts';
+import type { TaskResult } from '#shared/domain/task.ts';
+import type { JobId } from '#shared/lib/ids.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { silentLogger } from '../../nodejs/transport/fixtures.ts';
+import { useBench } from '../service/fixtures.ts';
+import { connected, joined, nodeId } from '../state/fixtures.ts';
+import { createCollector, type Collector } from './collector.ts';
+import {
+  assigned,
+  doneReport,
+  scriptedArtifacts,
+  scriptedResults,
+  stakeOf,
+  type ScriptedArtifacts,
+  type ScriptedResults,
+} from './fixtures.ts';
+import { submitJob } from './submit.ts';
+
+const bench = useBench();
+const a = nodeId('a');
+let artifacts: ScriptedArtifacts;
+let results: ScriptedResults;
+let collector: Collector;
+
+beforeEach(() => {
+  bench.runtime.dispatch(joined('a', 'alpha'), connected('a'));
+  artifacts = scriptedArtifacts({ rows: stakeOf('2', 40) });
+  results = scriptedResults();
+  collector = createCollector({ ...bench, artifacts, store: results, logger: silentLogger });
+  collector.start();
+});
+afterEach(() => collector.close());
+
+const submit = (spec: object): JobId =>
+  submitJob({ ...bench, artifacts, models: () => [] }, jobSpecSchema.parse(spec));
+const made = (digit: string, name: string): TaskResult => ({
+  value: null,
+  artifacts: [{ ...stakeOf(digit, 5), name }],
+});
+/** One task runs and is done with this result. */
+function finish(id: JobId, index: number, result: TaskResult, range?: { from: number; to: number }): void {
+  results.put(id, index, result);
+  bench.runtime.dispatch(
+    { type: 'tasks-assigned', at: 2_000, assignments: [assigned(id, index, a, range ?? null)] },
+    { type: 'tasks-reported', at: 3_000, nodeId: a, reports: [doneReport(id, index, result)] },
+  );
+}
+const phaseOf = (id: JobId) => bench.runtime.state.jobs.get(id)?.course.phase;
+const resultOf = (id: JobId) => bench.runtime.state.jobs.get(id)?.course.result;
+
+test('fetches what was made, keeps it, and collects', async () => {
+  const id = submit({ kind: 'command', command: ['x'], partitions: 2 });
+  finish(id, 0, made('4', 'out'));
+  finish(id, 1, made('5', 'out'));
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('done'));
+  expect(resultOf(id)).toMatchObject({ artifacts: [{ name: '0/out' }, { name: '1/out' }], missing: 0 });
+  expect(artifacts.references.get(id)).toEqual(new Set([stakeOf('4', 0).id, stakeOf('5', 0).id]));
+});
+
+test('a result that cannot be had any more is a lost attempt', async () => {
+  artifacts.onFetch = () => Promise.reject(new CoveyError('artifact_unreachable', 'alpha is gone.'));
+  const id = submit({ kind: 'command', command: ['x'] });
+  finish(id, 0, made('4', 'out'));
+  await vi.waitFor(() => expect(bench.runtime.state.jobs.get(id)?.partitions[0]?.losses).toBe(1));
+  expect(bench.runtime.state.jobs.get(id)?.partitions[0]).toMatchObject({
+    phase: 'waiting',
+    error: { code: 'artifact_unreachable' },
+  });
+});
+
+test('outputs are put together in the order of the input, not of their indexes', async () => {
+  const order: string[][] = [];
+  artifacts.concatenate = (ids) => {
+    order.push([...ids]);
+    return Promise.resolve(stakeOf('f', 10));
+  };
+  const dataset = { artifact: 'rows', format: 'binary', recordBytes: 10 };
+  const id = submit({ kind: 'map', command: ['cat'], dataset });
+  finish(id, 0, made('4', 'output'), { from: 2, to: 4 });
+  finish(id, 1, made('5', 'output'), { from: 0, to: 2 });
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('done'));
+  expect(order).toEqual([[stakeOf('5', 0).id, stakeOf('4', 0).id]]);
+  expect(resultOf(id)?.artifacts).toEqual([{ ...stakeOf('f', 10), name: 'cat.out' }]);
+});
+
+test('begins again what a restart has left', async () => {
+  collector.close();
+  const id = submit({ kind: 'command', command: ['x'] });
+  finish(id, 0, made('4', 'out'));
+  expect(artifacts.fetched).toEqual([]);
+  collector = createCollector({ ...bench, artifacts, store: results, logger: silentLogger });
+  collector.start();
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('done'));
+});
+
+test('lets go of the artifacts of a job that is removed', async () => {
+  const id = submit({ kind: 'command', command: ['x'] });
+  finish(id, 0, made('4', 'out'));
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('done'));
+  bench.runtime.dispatch({ type: 'job-removed', at: 5_000, jobId: id, cause: 'person' });
+  expect(artifacts.references.has(id)).toBe(false);
+});
+
+test('a result that does not combine is the failure of the job', async () => {
+  artifacts.stakes.set('numbers', stakeOf('1', 800));
+  const id = submit({ kind: 'kernel', kernel: 'sum', type: 'f64', input: 'numbers', partitions: 1 });
+  finish(id, 0, { value: 'rubbish', artifacts: [] });
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('failed'));
+  expect(bench.runtime.state.jobs.get(id)?.course.error?.message).toContain('Partition 0: ');
+});

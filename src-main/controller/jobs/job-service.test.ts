@@ -1,0 +1,262 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { jobSpecSchema } from '#shared/domain/job-spec.ts';
+import { jobViewSchema, partitionViewSchema, taskViewSchema } from '#shared/domain/job.ts';
+import { taskId, type JobId } from '#shared/lib/ids.ts';
+import { useBench } from '../service/fixtures.ts';
+import { connected, joined, nodeId } from '../state/fixtures.ts';
+import {
+  assigned,
+  doneReport,
+  scriptedArtifacts,
+  scriptedResults,
+  stakeOf,
+  usage,
+  type ScriptedArtifacts,
+  type ScriptedResults,
+} from './fixtures.ts';
+import { createJobService, type JobService } from './job-service.ts';
+
+const bench = useBench();
+const [a, b] = [nodeId('a'), nodeId('b')];
+const nobody = new AbortController().signal;
+let artifacts: ScriptedArtifacts;
+let results: ScriptedResults;
+let service: JobService;
+
+beforeEach(() => {
+  bench.runtime.dispatch(joined('a', 'alpha'), joined('b', 'beta'), connected('a'), connected('b'));
+  artifacts = scriptedArtifacts({
+    numbers: stakeOf('1', 8_000),
+    rows: stakeOf('2', 500),
+    folder: stakeOf('3', 10, 'tree'),
+    odd: stakeOf('4', 9),
+  });
+  results = scriptedResults();
+  service = createJobService({
+    runtime: bench.runtime,
+    clock: bench.clock,
+    sessions: bench.sessions,
+    artifacts,
+    store: results,
+    models: () => ['tiny'],
+    whyNot: (_state, _job, node) => (node.durable.id === b ? 'it lends no commands' : null),
+  });
+});
+
+const kernel = { kind: 'kernel', kernel: 'sum', type: 'f64', input: 'numbers', partitions: 4 };
+const command = { kind: 'command', command: ['./tool'], partitions: 3 };
+const submit = (spec: object) => service.submit(jobSpecSchema.parse(spec));
+
+describe('submit', () => {
+  test('records a job with everything resolved and keeps its artifacts', () => {
+    const view = jobViewSchema.parse(
+      submit({ ...kernel, name: 'big sum', requires: { nodes: ['alpha'] }, distribution: undefined }),
+    );
+    expect(view).toMatchObject({
+      name: 'big sum',
+      kind: 'kernel',
+      status: 'queued',
+      units: { unit: 'elements', total: 1_000, done: 0 },
+      distribution: 'auto',
+      result: null,
+    });
+    const { definition } = bench.runtime.state.jobs.get(view.id)!;
+    expect(definition.work).toMatchObject({ kind: 'kernel', input: stakeOf('1', 8_000), second: null });
+    expect(definition.place).toMatchObject({ nodes: [a], kernel: 'sum', commands: false });
+    expect(definition.demand.wholeNode).toBe(true);
+    expect([...(artifacts.references.get(view.id) ?? [])]).toEqual([stakeOf('1', 0).id]);
+  });
+
+  test('hides secrets from people and gives them to the work', () => {
+    const { id } = submit({ ...command, secrets: { KEY: 's3cret' } });
+    expect(service.spec(id)).toMatchObject({ secrets: { KEY: '(not shown)' } });
+    expect(bench.runtime.state.jobs.get(id)?.definition.work).toMatchObject({
+      program: { secrets: { KEY: 's3cret' } },
+    });
+  });
+
+  test('reads a dataset first when its records have to be counted', () => {
+    const spec = { kind: 'map', command: ['cat'], dataset: { artifact: 'rows', format: 'jsonl' } };
+    const view = submit(spec);
+    expect(view.status).toBe('preparing');
+    expect(view.units.total).toBeNull();
+    expect(bench.runtime.state.jobs.get(view.id)?.definition.index?.dataset.artifact.bytes).toBe(500);
+  });
+
+  test('names it after what it does', () => {
+    expect(submit(kernel).name).toBe('sum numbers');
+    expect(submit(command).name).toBe('tool');
+    expect(submit({ kind: 'command', script: 'exit 0' }).name).toBe('command');
+  });
+
+  test.each([
+    [{ ...kernel, kernel: 'xor' }, 'job_invalid', 'type'],
+    [{ ...kernel, input: 'numbres' }, 'artifact_not_found', 'input'],
+    [{ ...kernel, input: 'folder' }, 'dataset_invalid', 'input'],
+    [{ ...kernel, input: 'odd' }, 'dataset_invalid', 'input'],
+    [{ ...kernel, requires: { nodes: ['gamma'] } }, 'node_not_found', 'requires.nodes'],
+    [{ ...kernel, requires: { nodes: ['alpha', a] } }, 'job_invalid', 'requires.nodes'],
+    [
+      {
+        ...kernel,
+        requires: { nodes: ['alpha'] },
+        distribution: { mode: 'manual', shares: [{ node: 'beta', percent: 1 }] },
+      },
+      'job_invalid',
+      'distribution.shares',
+    ],
+    [{ ...command, inputs: [{ artifact: 'none', path: 'x' }] }, 'artifact_not_found', 'inputs.0.artifact'],
+    [
+      { kind: 'inference', model: 'huge', task: 'chat', dataset: { artifact: 'rows', format: 'jsonl' } },
+      'model_not_found',
+      'model',
+    ],
+    [{ kind: 'command', script: 'x'.repeat(600_000) }, 'job_too_large', undefined],
+  ])('%j: %s', (spec, code, field) => {
+    expect(() => submit(spec)).toThrowError(
+      expect.objectContaining({
+        code,
+        ...(field === undefined ? {} : { details: expect.objectContaining({ field }) as object }),
+      }),
+    );
+    expect(bench.runtime.state.jobs.size).toBe(0);
+    expect(artifacts.references.size).toBe(0);
+  });
+});
+
+describe('a job that runs', () => {
+  let id: JobId;
+  beforeEach(() => {
+    id = submit(command).id;
+    bench.now = 2_000;
+    bench.runtime.dispatch(
+      { type: 'tasks-assigned', at: 2_000, assignments: [assigned(id, 0, a), assigned(id, 1, b)] },
+      {
+        type: 'tasks-reported',
+        at: 2_000,
+        nodeId: a,
+        reports: [
+          { type: 'started', taskId: taskId(id, 0, 1), epoch: 1 },
+          { type: 'progress', taskId: taskId(id, 0, 1), epoch: 1, fraction: 0.5 },
+        ],
+      },
+      {
+        type: 'tasks-reported',
+        at: 2_000,
+        nodeId: b,
+        reports: [{ type: 'started', taskId: taskId(id, 1, 1), epoch: 1 }],
+      },
+      {
+        type: 'tasks-reported',
+        at: 4_000,
+        nodeId: b,
+        reports: [doneReport(id, 1, { value: null, artifacts: [] })],
+      },
+    );
+    bench.now = 4_000;
+  });
+
+  test('shows progress, speed, shares and partitions', () => {
+    const view = jobViewSchema.parse(service.job(id));
+    expect(view).toMatchObject({
+      status: 'running',
+      units: { total: 3, done: 1.5 },
+      partitions: { total: 3, waiting: 1, running: 1, done: 1, failed: 0 },
+      unitsPerS: 0.75,
+      remainingMs: 2_000,
+      notes: [],
+    });
+    expect(view.shares).toMatchObject([
+      { nodeName: 'alpha', running: 1, doneUnits: 0, whyNot: null },
+      { nodeName: 'beta', running: 0, doneUnits: 1, whyNot: 'it lends no commands' },
+    ]);
+    const { partitions, total } = service.partitions(id, { from: 0, limit: 10 });
+    expect(total).toBe(3);
+    expect(partitions.map((one) => partitionViewSchema.parse(one))).toMatchObject([
+      { index: 0, status: 'running', progress: 0.5, nodeName: 'alpha', startedAt: 2_000 },
+      { index: 1, status: 'done', progress: 1, nodeName: 'beta', finishedAt: 4_000 },
+      { index: 2, status: 'waiting', progress: 0, nodeName: null, attempts: 0 },
+    ]);
+    expect(service.partitions(id, { from: 1, limit: 1, status: 'waiting' }).partitions).toMatchObject([
+      { index: 2 },
+    ]);
+  });
+
+  test('lists its tasks, newest first, by machine and partition', () => {
+    const tasks = service.tasks({ limit: 10 }).map((task) => taskViewSchema.parse(task));
+    expect(tasks.map((task) => [task.index, task.nodeName, task.outcome])).toEqual([
+      [1, 'beta', 'done'],
+      [0, 'alpha', 'running'],
+    ]);
+    expect(service.tasks({ limit: 10, node: 'alpha' })).toHaveLength(1);
+    expect(service.tasks({ limit: 10, job: id, index: 1 })).toHaveLength(1);
+    expect(service.tasks({ limit: 1 })).toHaveLength(1);
+  });
+
+  test('counts what attempts took', () => {
+    expect(service.stats(id)).toEqual({
+      jobId: id,
+      wallMs: 2_000,
+      cpuMs: usage.cpuMs,
+      tasks: { running: 1, done: 1 },
+      partitionMs: { p50: 2_000, p90: 2_000, p99: 2_000, max: 2_000 },
+      stagedBytes: 0,
+      peakBytes: usage.peakBytes,
+    });
+  });
+
+  test('has logs: of the machine while it runs, of the database afterwards', async () => {
+    bench.answer = () => ({ output: 'so far', truncated: true });
+    expect(await service.log(id, { index: 0 }, nobody)).toEqual({
+      taskId: taskId(id, 0, 1),
+      output: 'so far',
+      truncated: true,
+      running: true,
+    });
+    expect(bench.asked).toEqual([{ nodeId: a, method: 'task.log', params: { taskId: taskId(id, 0, 1) } }]);
+    results.outputs.set(taskId(id, 1, 1), 'the end');
+    expect(await service.log(id, { index: 1 }, nobody)).toMatchObject({ output: 'the end', running: false });
+    await expect(service.log(id, { index: 2 }, nobody)).rejects.toThrow('has not been begun');
+    await expect(service.log(id, { index: 1, attempt: 2 }, nobody)).rejects.toThrow('no attempt 2');
+  });
+
+  test('is found by its name, and cancelled once', () => {
+    expect(service.job('tool').id).toBe(id);
+    expect(['cancelling', 'cancelled']).toContain(service.cancel(id).status);
+    expect(() => service.retry(id)).toThrow('still tries');
+    expect(() => service.remove(id)).toThrow('cancel it first');
+  });
+
+  test('gets other shares', () => {
+    const shares = [
+      { node: 'alpha', percent: 3 },
+      { node: 'beta', percent: 1 },
+    ];
+    const view = service.setDistribution(id, { mode: 'manual', shares });
+    expect(view.distribution).toBe('manual');
+    expect(view.shares.map((share) => share.targetPercent)).toEqual([75, 25]);
+    expect(service.setDistribution(id, { mode: 'auto' }).distribution).toBe('auto');
+    expect(() =>
+      service.setDistribution(id, { mode: 'manual', shares: [{ node: 'gamma', percent: 1 }] }),
+    ).toThrow('gamma');
+  });
+});
+
+describe('a list', () => {
+  test('is newest first, in pages, by status', () => {
+    const ids = [submit(command).id, submit(kernel).id, submit(command).id].reverse();
+    expect(service.list({ limit: 2 })).toMatchObject({ jobs: [{ id: ids[0] }, { id: ids[1] }], more: true });
+    expect(service.list({ limit: 2, before: ids[1]! })).toMatchObject({
+      jobs: [{ id: ids[2] }],
+      more: false,
+    });
+    expect(service.list({ limit: 9, status: 'done' }).jobs).toEqual([]);
+    expect(() => service.list({ limit: 1, before: 'j-00000000' as JobId })).toThrow('j-00000000');
+  });
+
+  test('a name of several jobs is refused with their ids', () => {
+    const ids = [submit(command).id, submit(command).id];
+    expect(() => service.job('tool')).toThrow(ids.join(', '));
+    expect(() => service.job('nothing')).toThrow('There is no job "nothing"');
+  });
+});

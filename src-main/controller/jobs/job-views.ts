@@ -1,0 +1,239 @@
+import type { JobView, PartitionView, ShareView, TaskView } from '#shared/domain/job.ts';
+import type { JobStats } from '#shared/api/jobs.ts';
+import type { NodeId } from '#shared/lib/ids.ts';
+import { isLive, unitsOf } from '../state/job-shares.ts';
+import { jobStatus, liveTasks, partitionStatus } from '../state/job-selectors.ts';
+import {
+  preparationIndex,
+  type JobOnNode,
+  type JobRecord,
+  type PartitionRecord,
+  type TaskRecord,
+} from '../state/job-state.ts';
+import type { ControllerState, NodeRecord } from '../state/state.ts';
+
+/** Why a machine gets nothing of a job; null: it may. */
+export type WhyNot = (state: ControllerState, job: JobRecord, node: NodeRecord) => string | null;
+
+/** A job for people. @param now for what is running */
+export function jobView(state: ControllerState, job: JobRecord, whyNot: WhyNot, now: number): JobView {
+  const { definition, course, tally } = job;
+  const { counts } = tally;
+  const status = jobStatus(job);
+  const doneUnits = tally.doneUnits + unitsUnderWay(job);
+  const speed = jobSpeed(job, doneUnits, now);
+  const left = course.total === null ? null : Math.max(0, course.total - doneUnits);
+  const running = course.phase === 'running';
+  const shares = shareViews(state, job, whyNot);
+  return {
+    id: definition.id,
+    name: definition.name,
+    kind: definition.kind,
+    status,
+    createdAt: definition.createdAt,
+    startedAt: course.startedAt,
+    finishedAt: course.finishedAt,
+    units: { unit: definition.unit, total: course.total, done: doneUnits },
+    partitions: {
+      total: job.partitions.length,
+      waiting: counts.waiting,
+      running: counts.active + counts.fetching,
+      done: counts.done,
+      failed: counts.failed,
+    },
+    distribution: course.distribution.mode,
+    shares,
+    notes: [...definition.notes, ...waitingNotes(job, shares)],
+    error: course.error,
+    result: course.result,
+    unitsPerS: speed,
+    remainingMs: running && left !== null && speed !== null && speed > 0 ? (left / speed) * 1_000 : null,
+  };
+}
+
+/** What tasks that run have done of their partitions, by their own word. */
+function unitsUnderWay(job: JobRecord): number {
+  let units = 0;
+  for (const { partition, task } of liveTasks(job)) {
+    if (partition.index !== preparationIndex && !task.speculative)
+      units += task.progress * unitsOf(partition);
+  }
+  return units;
+}
+
+/** Units a second over its whole time: what machines did in turn or at once does not matter. */
+function jobSpeed({ course }: JobRecord, doneUnits: number, now: number): number | null {
+  if (course.startedAt === null || doneUnits === 0) return null;
+  const ms = (course.finishedAt ?? now) - course.startedAt;
+  return ms > 0 ? (doneUnits / ms) * 1_000 : null;
+}
+
+function shareViews(state: ControllerState, job: JobRecord, whyNot: WhyNot): ShareView[] {
+  const { course, tally } = job;
+  const whole = course.total ?? 0;
+  const targets = targetPercents(state, job, whyNot);
+  const ids = new Set<NodeId>([...state.nodes.keys(), ...tally.nodes.keys()]);
+  return [...ids].map((nodeId): ShareView => {
+    const node = state.nodes.get(nodeId);
+    const done = tally.nodes.get(nodeId);
+    return {
+      nodeId,
+      nodeName: nameOf(state, nodeId),
+      targetPercent: targets.get(nodeId) ?? null,
+      donePercent: whole > 0 ? Math.min(100, ((done?.doneUnits ?? 0) / whole) * 100) : 0,
+      doneUnits: done?.doneUnits ?? 0,
+      running: done?.active ?? 0,
+      unitsPerS: done?.unitsPerS ?? null,
+      whyNot:
+        course.finishedAt !== null
+          ? null
+          : node === undefined
+            ? 'it was removed'
+            : (notNamed(job, nodeId) ?? whyNot(state, job, node)),
+    };
+  });
+}
+
+function notNamed({ course }: JobRecord, nodeId: NodeId): string | null {
+  const { distribution } = course;
+  if (distribution.mode === 'auto') return null;
+  return distribution.shares.some((share) => share.nodeId === nodeId) ? null : 'the shares do not name it';
+}
+
+/** By hand: the weights. By speed: of the machines that may take some, as far as all of them are measured. */
+function targetPercents(state: ControllerState, job: JobRecord, whyNot: WhyNot): Map<NodeId, number> {
+  const { distribution } = job.course;
+  const weights = new Map<NodeId, number>();
+  if (distribution.mode === 'manual') {
+    for (const { nodeId, weight } of distribution.shares) weights.set(nodeId, weight);
+  } else {
+    for (const [nodeId, node] of state.nodes) {
+      const speed = speedOf(job, node);
+      if (speed === null || whyNot(state, job, node) !== null) continue;
+      weights.set(nodeId, speed);
+    }
+  }
+  const sum = [...weights.values()].reduce((total, weight) => total + weight, 0);
+  return new Map(sum > 0 ? [...weights].map(([id, weight]) => [id, (weight / sum) * 100]) : []);
+}
+
+/** Units a second of the whole machine: at one task, times the tasks that it can run at once. */
+function speedOf({ definition, tally }: JobRecord, { durable, live }: NodeRecord): number | null {
+  const perTask = tally.nodes.get(durable.id)?.unitsPerS ?? null;
+  if (perTask === null) return null;
+  const { demand } = definition;
+  const slots = demand.wholeNode ? 1 : Math.max(1, Math.floor((live.compute?.cpus ?? 1) / demand.cpus));
+  return perTask * slots;
+}
+
+/** That it waits, and for what. */
+function waitingNotes(job: JobRecord, shares: readonly ShareView[]): string[] {
+  const { course, tally } = job;
+  const { counts } = tally;
+  if (course.finishedAt !== null || course.ending || counts.active + counts.fetching > 0) return [];
+  if (course.phase === 'collecting' || job.preparation?.phase === 'active') return [];
+  const able = shares.filter((share) => share.whyNot === null);
+  if (able.length > 0) return [];
+  const reasons = shares.map((share) => `${share.nodeName}: ${share.whyNot ?? ''}`).slice(0, 8);
+  return [
+    reasons.length === 0
+      ? 'It waits: no machine has joined yet.'
+      : `It waits, no machine can take it now. ${reasons.join('; ')}.`,
+  ];
+}
+
+export function partitionView(
+  state: ControllerState,
+  job: JobRecord,
+  partition: PartitionRecord,
+): PartitionView {
+  const live = partition.tasks.filter(isLive);
+  const shown =
+    partition.tasks.findLast(({ outcome }) => outcome === 'done') ?? live[0] ?? partition.tasks.at(-1);
+  const done = partition.phase === 'done' || partition.phase === 'fetching';
+  return {
+    index: partition.index,
+    range: partition.range,
+    status: partitionStatus(job, partition),
+    progress: done ? 1 : Math.max(0, ...live.map((task) => task.progress)),
+    attempts: partition.attempt,
+    nodeId: shown?.nodeId ?? null,
+    nodeName: shown ? nameOf(state, shown.nodeId) : null,
+    startedAt: shown?.startedAt ?? null,
+    finishedAt: partition.finishedAt,
+    error: partition.phase === 'done' ? null : partition.error,
+    nextAttemptAt: partition.phase === 'waiting' ? partition.nextAttemptAt : null,
+  };
+}
+
+export function taskView(state: ControllerState, job: JobRecord, index: number, task: TaskRecord): TaskView {
+  return {
+    id: task.id,
+    jobId: job.definition.id,
+    index,
+    attempt: task.attempt,
+    nodeId: task.nodeId,
+    nodeName: nameOf(state, task.nodeId),
+    outcome: task.outcome,
+    speculative: task.speculative,
+    assignedAt: task.assignedAt,
+    startedAt: task.startedAt,
+    endedAt: task.endedAt,
+    error: task.error,
+    exitCode: task.exitCode,
+    usage: task.usage,
+  };
+}
+
+/** Figures over all attempts that are still kept. */
+export function jobStats(job: JobRecord, now: number): JobStats {
+  const { course, definition } = job;
+  const tasks: Record<string, number> = {};
+  const wall: number[] = [];
+  let cpuMs: number | null = null;
+  let peakBytes: number | null = null;
+  for (const partition of job.partitions) {
+    for (const { outcome, usage } of partition.tasks) {
+      tasks[outcome] = (tasks[outcome] ?? 0) + 1;
+      if (usage === null) continue;
+      if (usage.cpuMs !== null) cpuMs = (cpuMs ?? 0) + usage.cpuMs;
+      if (usage.peakBytes !== null) peakBytes = Math.max(peakBytes ?? 0, usage.peakBytes);
+      if (outcome === 'done') wall.push(usage.wallMs);
+    }
+  }
+  wall.sort((a, b) => a - b);
+  const at = (fraction: number): number =>
+    wall[Math.min(wall.length - 1, Math.floor(fraction * wall.length))] ?? 0;
+  return {
+    jobId: definition.id,
+    wallMs: course.startedAt === null ? 0 : Math.max(0, (course.finishedAt ?? now) - course.startedAt),
+    cpuMs,
+    tasks,
+    partitionMs: wall.length === 0 ? null : { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) },
+    stagedBytes: stagedBytes(job),
+    peakBytes,
+  };
+}
+
+/** Inputs that each machine which worked on it has had to get: at most once, whatever it had already. */
+function stagedBytes({ definition, tally }: JobRecord): number {
+  const { work } = definition;
+  const inputs =
+    work.kind === 'kernel'
+      ? [work.input, work.second]
+      : [
+          ...('program' in work ? work.program.inputs.map(({ artifact }) => artifact) : []),
+          'dataset' in work ? work.dataset.artifact : null,
+        ];
+  const each = inputs.reduce((sum, stake) => sum + (stake?.bytes ?? 0), 0);
+  const machines = [...tally.nodes.values()].filter(hasWorked).length;
+  return each * machines;
+}
+
+function hasWorked({ donePartitions, active }: JobOnNode): boolean {
+  return donePartitions > 0 || active > 0;
+}
+
+function nameOf(state: ControllerState, id: NodeId): string {
+  return state.nodes.get(id)?.durable.name ?? state.removedNodes.get(id)?.name ?? id.slice(0, 12);
+}

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { jobSpecSchema } from '#shared/domain/job-spec.ts';
+import { emptyPartial } from '#shared/domain/kernel-results.ts';
+import type { TaskResult } from '#shared/domain/task.ts';
+import type { JobDefinition } from '../../state/job-state.ts';
+import { stakeOf } from '../fixtures.ts';
+import { combine } from './combine.ts';
+import { divide } from './division.ts';
+import { workOf } from './work.ts';
+
+function definitionOf(document: object): JobDefinition {
+  const spec = jobSpecSchema.parse(document);
+  const file = stakeOf('1', 800);
+  const resolved = { input: file, second: null, dataset: file, inputs: [] };
+  return {
+    name: 'job',
+    work: workOf(spec, resolved),
+    division: divide(spec, resolved).division,
+  } as unknown as JobDefinition;
+}
+const sum = { kind: 'kernel', kernel: 'sum', type: 'i64', input: 'x' };
+const map = { kind: 'map', command: ['cat'], dataset: { artifact: 'x', format: 'text' } };
+const total = (value: string): TaskResult => ({
+  value: { ...emptyPartial({ kernel: 'sum', type: 'i64' }), elements: 1, total: value },
+  artifacts: [],
+});
+const made = (digit: string, name: string): TaskResult => ({
+  value: null,
+  artifacts: [{ ...stakeOf(digit, 5), name }],
+});
+
+describe('combine', () => {
+  test('kernels reduce, exactly', () => {
+    const results = [
+      { index: 0, result: total('9007199254740993') },
+      { index: 1, result: total('-1') },
+    ];
+    expect(combine(definitionOf(sum), results, 2)).toEqual({
+      how: 'given',
+      result: { value: '9007199254740992', artifacts: [], missing: 2 },
+    });
+    expect(combine(definitionOf(sum), [], 0)).toMatchObject({ result: { value: 0 } });
+  });
+
+  test('a partial result of something else is refused by its partition', () => {
+    const wrong = { index: 7, result: { value: { kernel: 'sum' }, artifacts: [] } };
+    expect(() => combine(definitionOf(sum), [wrong], 0)).toThrow('Partition 7: ');
+  });
+
+  test('outputs of maps become one file, in the order given', () => {
+    const results = [
+      { index: 4, result: made('4', 'output') },
+      { index: 1, result: made('5', 'output') },
+    ];
+    expect(combine(definitionOf(map), results, 0)).toMatchObject({
+      how: 'concatenate',
+      name: 'job.out',
+      parts: [{ id: stakeOf('4', 0).id }, { id: stakeOf('5', 0).id }],
+    });
+  });
+
+  test('outputs of commands are collected under their index, if there are several', () => {
+    const command = { kind: 'command', command: ['x'] };
+    const names = (document: object): string[] => {
+      const combination = combine(definitionOf(document), [{ index: 0, result: made('4', 'out.txt') }], 0);
+      return combination.how === 'given' ? combination.result.artifacts.map(({ name }) => name) : [];
+    };
+    expect(names(command)).toEqual(['out.txt']);
+    expect(names({ ...command, partitions: 3 })).toEqual(['0/out.txt']);
+  });
+});
