@@ -1,0 +1,292 @@
+import { readFile, readdir, writeFile, mkdir } from 'node:fs/promises';
+import { readFileSync, readdirSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { LimitMethod, Sandbox } from '#shared/host/task-runner.ts';
+import type { ArtifactId } from '#shared/lib/ids.ts';
+import { openRoom, type Room } from './fixtures.ts';
+import { probeLimits } from './limits/probe-limits.ts';
+import { probeSandbox } from './sandbox/probe-sandbox.ts';
+
+const MiB = 1024 * 1024;
+const found = await probeSandbox();
+const best = probeLimits();
+
+const ways: readonly [string, Sandbox, LimitMethod][] = [
+  ...(found.sandbox.kind === 'bubblewrap'
+    ? ([
+        [`in bubblewrap, limits by ${best.limits.kind}`, found.sandbox, best.limits],
+        ['in bubblewrap, limits by rlimits', found.sandbox, { kind: 'rlimits' }],
+      ] as [string, Sandbox, LimitMethod][])
+    : []),
+  [`without a sandbox, limits by ${best.limits.kind}`, { kind: 'none' }, best.limits],
+];
+
+/** Whether a process whose command line has this text runs. */
+function runs(mark: string): boolean {
+  return readdirSync('/proc').some((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) return false;
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, 'latin1').includes(mark);
+    } catch {
+      return false;
+    }
+  });
+}
+
+const limits = { memoryBytes: 128 * MiB, processes: 32, outputBytes: 8 * MiB };
+
+describe.runIf(process.platform === 'linux').each(ways)('a program %s', (_name, sandbox, method) => {
+  let room: Room;
+  beforeAll(async () => {
+    room = await openRoom(sandbox, method);
+  });
+  afterAll(() => room.close());
+  const sh = (script: string, change: object = {}) => ({ script, limits, ...change });
+
+  it('gets its variables, its files, and nothing of our environment', async () => {
+    process.env['COVEY_TEST_SECRET'] = 'ours';
+    const { failure, output, usage } = await room.run({
+      command: [
+        '/bin/sh',
+        '-c',
+        'echo "$0 $1 $GREETING"; cat "$TOKEN_FILE"; echo; env; pwd',
+        '{index}/{count}',
+        '{cpus}',
+      ],
+      env: { GREETING: 'hello {attempt}' },
+      secrets: { TOKEN: 'hush' },
+      limits,
+    });
+    delete process.env['COVEY_TEST_SECRET'];
+    expect(failure).toBeNull();
+    expect(output).toContain('7/100 1 hello 1\nhush\n');
+    expect(output).not.toContain('ours');
+    expect(output).toMatch(/^COVEY_INDEX=7$/m);
+    expect(output).toMatch(/\/work$/m);
+    expect(usage.cpuMs === null || usage.cpuMs < 5_000).toBe(true);
+  });
+
+  it('tells its exit code, and its death by a signal', async () => {
+    const no = await room.run(sh('echo no >&2; exit 3'));
+    expect(no.failure).toMatchObject({ outcome: 'failed', exitCode: 3, code: 'task_failed' });
+    expect(no.output).toBe('no\n');
+    const crash = await room.run(sh('kill -SEGV $$'));
+    expect(crash.failure).toMatchObject({ outcome: 'crashed', code: 'task_crashed' });
+    expect(crash.failure?.message).toContain('SIGSEGV');
+    const missing = await room.run({ command: ['/no/such/program'], limits });
+    expect(missing.failure).toMatchObject({ outcome: 'failed' });
+  });
+
+  it('leaves outputs, and those that are missing are named', async () => {
+    const made = await room.run(
+      sh('mkdir -p $COVEY_OUTPUT/d/e; echo 1 > $COVEY_OUTPUT/f; echo 2 > $COVEY_OUTPUT/d/e/g'),
+      {
+        outputs: [
+          { path: 'f', optional: false },
+          { path: 'd', optional: false },
+          { path: 'x', optional: true },
+        ],
+      },
+    );
+    expect(made.made.map(({ name, kind }) => [name, kind])).toEqual([
+      ['f', 'file'],
+      ['d', 'tree'],
+    ]);
+    expect(await readFile(made.made[0]?.path ?? '', 'utf8')).toBe('1\n');
+    const missing = await room.run(sh('true'), { outputs: [{ path: 'x', optional: false }] });
+    expect(missing.failure?.message).toContain('output x was not made');
+  });
+
+  it('cannot pass off links as outputs', async () => {
+    for (const script of [
+      'ln -s /etc/passwd $COVEY_OUTPUT/x',
+      'mkdir $COVEY_OUTPUT/x; ln -s / $COVEY_OUTPUT/x/y',
+      'mkfifo $COVEY_OUTPUT/x',
+    ]) {
+      const { failure } = await room.run(sh(script), { outputs: [{ path: 'x', optional: false }] });
+      expect(failure?.message, script).toMatch(/is (a link|neither)/);
+    }
+    const through = await room.run(sh('ln -s /etc $COVEY_OUTPUT/x'), {
+      outputs: [{ path: 'x/passwd', optional: false }],
+    });
+    expect(through.failure?.message).toContain('is a link');
+  });
+
+  it.each([
+    ['prints', 'cat /dev/zero'],
+    ['complains', 'cat /dev/zero >&2'],
+    ['writes one file of', 'cat /dev/zero > $COVEY_OUTPUT/big'],
+    ['writes many files of', 'i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > f$i; done'],
+  ])('that %s a gigabyte is ended', async (_what, script) => {
+    const { failure, wallMs } = await room.run(sh(script));
+    expect(failure).toMatchObject({ code: 'task_output_too_large', outcome: 'failed' });
+    expect(wallMs).toBeLessThan(8_000);
+  });
+
+  it('that takes all memory is ended, and named', async () => {
+    const program = `python3 -c "x = []
+while True: x.append(bytearray(1 << 20))"`;
+    const { failure } = await room.run(sh(`${program} || exit $?`));
+    // A process at its own limit may still say so itself.
+    expect(['task_memory_exceeded', 'task_failed']).toContain(failure?.code);
+    if (method.kind !== 'rlimits') expect(failure?.code).toBe('task_memory_exceeded');
+  });
+
+  it('that forks without end is contained, and nothing of it is left', async () => {
+    const mark = `covey-bomb-${process.pid}-${Math.random()}`;
+    const bomb = `b() { sleep 1000.${process.pid} & b & b; }; b; # ${mark}`;
+    const stopping = new AbortController();
+    const timer = setTimeout(() => stopping.abort(), 3_000);
+    const { failure, wallMs } = await room.run(sh(bomb), { signal: stopping.signal });
+    clearTimeout(timer);
+    expect(failure).not.toBeNull();
+    expect(wallMs).toBeLessThan(15_000);
+    expect(runs(`1000.${process.pid}`)).toBe(false);
+  });
+
+  it('that ignores SIGTERM is killed after its grace, with what it started', async () => {
+    const stopping = new AbortController();
+    setTimeout(() => stopping.abort(), 500);
+    const { failure, wallMs } = await room.run(
+      sh(`trap '' TERM; (trap '' TERM; sleep 2000.${process.pid}) & while :; do sleep 1; done`),
+      { signal: stopping.signal, graceMs: 1_000 },
+    );
+    expect(failure).toMatchObject({ outcome: 'lost', code: 'cancelled' });
+    expect(wallMs).toBeGreaterThan(1_400);
+    expect(wallMs).toBeLessThan(5_000);
+    expect(runs(`2000.${process.pid}`)).toBe(false);
+  });
+
+  it('that obeys SIGTERM ends by itself', async () => {
+    const stopping = new AbortController();
+    setTimeout(() => stopping.abort(), 500);
+    const { output, wallMs } = await room.run(
+      sh('trap "echo bye; exit 0" TERM; while :; do sleep 0.05; done'),
+      { signal: stopping.signal, graceMs: 5_000 },
+    );
+    expect(output).toContain('bye');
+    expect(wallMs).toBeLessThan(3_000);
+  });
+
+  it('that ends leaves nothing running behind', async () => {
+    const { failure } = await room.run(sh(`setsid sleep 3000.${process.pid} & exit 0`));
+    expect(failure).toBeNull();
+    expect(runs(`3000.${process.pid}`)).toBe(false);
+  });
+
+  describe.runIf(sandbox.kind === 'bubblewrap')('sees', () => {
+    it('neither the homes, nor other directories, nor the processes of the machine', async () => {
+      await mkdir(join(room.directory, 'private'), { recursive: true });
+      await writeFile(join(room.directory, 'private', 'key'), 'secret');
+      const { output } = await room.run(
+        sh(
+          `ls / /home /root /var ${room.directory} 2>&1; ls /proc | grep -c '^[0-9]'; id -u; touch /usr/x 2>&1; cat /etc/shadow 2>&1`,
+        ),
+      );
+      expect(output).not.toContain('private');
+      expect(output).toMatch(/\/root'?: No such file/);
+      expect(output).toMatch(/^[1-9]$/m);
+      expect(output).toMatch(/^1000$/m);
+      expect(output).toContain('Read-only file system');
+      expect(output).toMatch(/shadow: No such file/);
+    });
+
+    it('no network, loopback of the machine included', async () => {
+      const server = createServer((socket) => socket.end('reached')).listen(0, '127.0.0.1');
+      await new Promise((resolve) => server.once('listening', resolve));
+      const { port } = server.address() as { port: number };
+      const { output } = await room.run({
+        command: [
+          '/usr/bin/python3',
+          '-c',
+          `import socket
+for host in ("127.0.0.1", "192.0.2.1"):
+  try:
+    print(socket.create_connection((host, ${port}), 2).recv(9))
+  except OSError as error: print("no", error)`,
+        ],
+        limits,
+      });
+      server.close();
+      expect(output).not.toContain('reached');
+      expect(output.match(/^no /gm)).toHaveLength(2);
+    });
+
+    it('its inputs, read-only', async () => {
+      const source = join(room.directory, 'input.txt');
+      await writeFile(source, 'given', { mode: 0o644 });
+      const stake = { id: 'a'.repeat(64) as ArtifactId, kind: 'file' as const, bytes: 5 };
+      const { output } = await room.run(
+        {
+          command: ['/bin/sh', '-c', 'cat {input.data/in.txt}; cat data/in.txt; echo x > data/in.txt'],
+          inputs: [{ artifact: stake, path: 'data/in.txt' }],
+          limits,
+        },
+        { mounts: [{ source, path: 'data/in.txt' }] },
+      );
+      expect(output).toContain('givengiven');
+      expect(await readFile(source, 'utf8')).toBe('given');
+    });
+  });
+
+  describe('fed with records', () => {
+    const dataset = (format: 'csv' | 'text', path: string, per: 'chunk' | 'record') => ({
+      dataset: {
+        artifact: { id: 'a'.repeat(64) as ArtifactId, kind: 'file' as const, bytes: 1 },
+        format,
+        recordBytes: null,
+        header: true,
+      },
+      path,
+      seek: null,
+      per,
+    });
+
+    it('gets the header and its share, in one piece or one by one', async () => {
+      const path = join(room.directory, 'data.csv');
+      await writeFile(path, 'a,b\n1,"x\ny"\n2,z\n3,"say ""hi\n"""\n4,w');
+      const all = await room.run(
+        { command: ['cat'], limits },
+        { feed: dataset('csv', path, 'chunk'), range: { from: 1, to: 4 } },
+      );
+      expect(await readFile(all.made[0]?.path ?? '', 'utf8')).toBe('a,b\n2,z\n3,"say ""hi\n"""\n4,w');
+      const each = await room.run(
+        { command: ['/bin/sh', '-c', 'wc -l | tr -d " "'], limits },
+        { feed: dataset('csv', path, 'record'), range: { from: 0, to: 3 } },
+      );
+      expect(await readFile(each.made[0]?.path ?? '', 'utf8')).toBe('3\n2\n3\n');
+    });
+
+    it('may stop reading, and a failure names its record', async () => {
+      const path = join(room.directory, 'lines');
+      await writeFile(path, 'line\n'.repeat(500_000));
+      const early = await room.run(
+        { command: ['head', '-n', '1'], limits },
+        { feed: dataset('text', path, 'chunk'), range: { from: 10, to: 500_000 } },
+      );
+      expect(early.failure).toBeNull();
+      const failing = await room.run(
+        { command: ['false'], limits },
+        { feed: dataset('text', path, 'record'), range: { from: 10, to: 20 } },
+      );
+      expect(failing.failure?.message).toBe('record 10: the program ended with exit code 1');
+      const beyond = await room.run(
+        { command: ['cat'], limits },
+        { feed: dataset('text', path, 'chunk'), range: { from: 10, to: 500_001 } },
+      );
+      expect(beyond.failure).toMatchObject({ code: 'dataset_invalid', outcome: 'failed' });
+    });
+  });
+
+  it('leaves no control group behind', async () => {
+    if (method.kind !== 'cgroup1' && method.kind !== 'cgroup2') return;
+    const directories = method.kind === 'cgroup2' ? [method.directory] : Object.values(method.directories);
+    for (const directory of directories) {
+      expect((await readdir(directory)).filter((name) => name.startsWith(`covey-${process.pid}-`))).toEqual(
+        [],
+      );
+    }
+  });
+});

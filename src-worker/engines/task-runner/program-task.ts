@@ -1,0 +1,322 @@
+import { createWriteStream } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { join } from 'node:path';
+import { finished } from 'node:stream/promises';
+import { expandTemplate } from '#shared/domain/template.ts';
+import type { MadeOutput, ProgramTask, RunnerInit } from '#shared/host/task-runner.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { collectOutputs } from './collect-outputs.ts';
+import type { LimitGroup } from './limits/limit-group.ts';
+import { createLimitGroup } from './limits/limit-group.ts';
+import type { OutputTail } from './output-tail.ts';
+import { bytesOf, locate, openDataset, recordsOf, type Extent } from './records/scan.ts';
+import { runProgram, type OutputBudget, type ProgramEnd } from './run-program.ts';
+import {
+  bubblewrapArguments,
+  insideOutput,
+  insideScript,
+  insideSecrets,
+  insideWork,
+} from './sandbox/bubblewrap.ts';
+
+/** Why a task has no result; `exitCode` when its program said no. */
+export class ProgramFailure extends CoveyError {
+  readonly outcome: 'failed' | 'crashed' | 'lost';
+  readonly exitCode: number | null;
+  constructor(outcome: 'failed' | 'crashed' | 'lost', error: CoveyError, exitCode: number | null = null) {
+    super(error.code, error.message, error.details);
+    this.outcome = outcome;
+    this.exitCode = exitCode;
+  }
+}
+
+export interface TaskContext {
+  readonly init: RunnerInit;
+  readonly tail: OutputTail;
+  readonly signal: AbortSignal;
+  readonly graceMs: () => number;
+  readonly lowPriority: () => boolean;
+  readonly onStarted: () => void;
+  readonly onProgress: (fraction: number) => void;
+  /** Tells what the task used, once it is known. */
+  readonly onUsage: (group: LimitGroup) => void;
+}
+
+const maxTemporaryBytes = 1024 * 1024 * 1024;
+
+/** Where a program finds its things, as it sees them. */
+interface Places {
+  readonly work: string;
+  readonly output: string;
+  readonly secrets: string;
+  readonly script: string;
+}
+
+/**
+ * Runs the program of one task, or for `map` per record one program after the other, and gives what it made.
+ * @throws ProgramFailure
+ */
+export async function runProgramTask(task: ProgramTask, context: TaskContext): Promise<MadeOutput[]> {
+  const { init } = context;
+  const { program, directory } = task;
+  if (init.launcher === null) throw lost('there is no launcher to start programs with');
+  const sandboxed = init.sandbox.kind === 'bubblewrap';
+  const real: Places = {
+    work: join(directory, 'work'),
+    output: join(directory, 'output'),
+    secrets: join(directory, 'secrets'),
+    script: join(directory, 'script'),
+  };
+  const seen: Places = sandboxed
+    ? { work: insideWork, output: insideOutput, secrets: insideSecrets, script: insideScript }
+    : real;
+  await layOut(task, real);
+  const { command, environment } = commandOf(task, seen, sandboxed ? '/tmp' : real.work);
+  const argv = wrapped(task, init, real, command);
+
+  let group: LimitGroup;
+  try {
+    group = createLimitGroup(init.limits, {
+      memoryBytes: program.limits.memoryBytes,
+      // The launcher, the sandbox and its first process are not the program's own.
+      processes: program.limits.processes + (sandboxed ? 2 : 0),
+      fileBytes: program.limits.outputBytes,
+      cpus: program.cpus,
+    });
+  } catch (error) {
+    throw lost(`its limits could not be set: ${String(error)}`);
+  }
+  const budget: OutputBudget = { limitBytes: program.limits.outputBytes, printedBytes: 0 };
+  const stdoutPath = join(directory, 'stdout');
+  const stdout = task.feed ? createWriteStream(stdoutPath, { mode: 0o600 }) : null;
+  // A full disk shows when the stream is finished.
+  stdout?.on('error', () => undefined);
+  const dataset = task.feed ? await openDataset(task.feed.path).catch(failedAs('failed')) : null;
+  const run = async (stdin: AsyncIterable<Uint8Array> | null, what: string): Promise<void> => {
+    const end = await runProgram({
+      launcher: init.launcher as string,
+      argv,
+      sandboxed,
+      environment,
+      workingDirectory: real.work,
+      stdin,
+      stdout,
+      tail: context.tail,
+      group,
+      watched: [real.work, real.output],
+      budget,
+      signal: context.signal,
+      graceMs: context.graceMs,
+      lowPriority: context.lowPriority,
+    }).catch(failedAs('failed'));
+    check(end, what, context.signal);
+  };
+  try {
+    context.onStarted();
+    if (task.feed && dataset) await feedPrograms(task, dataset, run, context);
+    else await run(null, '');
+    if (!stdout) return await collectOutputs(real.output, task.outputs).catch(failedAs('failed'));
+    stdout.end();
+    await finished(stdout).catch(failedAs('lost'));
+    return [{ name: 'output', path: stdoutPath, kind: 'file' }];
+  } finally {
+    context.onUsage(group);
+    stdout?.destroy();
+    await dataset?.close();
+    await group.remove();
+  }
+}
+
+async function feedPrograms(
+  task: ProgramTask,
+  file: FileHandle,
+  run: (stdin: AsyncIterable<Uint8Array>, what: string) => Promise<void>,
+  { signal, onProgress }: TaskContext,
+): Promise<void> {
+  const { feed, range } = task;
+  if (!feed || !range) throw lost('it came without a range of records');
+  const { header, records } = await locate(file, feed.dataset, range, feed.seek, signal).catch(
+    failedAs('failed'),
+  );
+  const total = Math.max(1, records.to - records.from);
+  if (feed.per === 'chunk') {
+    await run(
+      chunk(file, header, records, signal, (bytes) => onProgress(bytes / total)),
+      '',
+    );
+    return;
+  }
+  let number = range.from;
+  for await (const record of recordsOf(file, feed.dataset, range, feed.seek, signal)) {
+    await run(once(header ? [await whole(file, header, signal), record] : [record]), `record ${number}: `);
+    number += 1;
+    onProgress((number - range.from) / Math.max(1, range.to - range.from));
+  }
+}
+
+async function* chunk(
+  file: FileHandle,
+  header: Extent | null,
+  records: Extent,
+  signal: AbortSignal,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Uint8Array> {
+  if (header) yield* bytesOf(file, header, signal);
+  let bytes = 0;
+  for await (const piece of bytesOf(file, records, signal)) {
+    yield piece;
+    bytes += piece.length;
+    onBytes(bytes);
+  }
+}
+
+async function whole(file: FileHandle, extent: Extent, signal: AbortSignal): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of bytesOf(file, extent, signal)) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+async function* once(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}
+
+async function layOut(task: ProgramTask, { work, output, secrets, script }: Places): Promise<void> {
+  const { program, directory } = task;
+  try {
+    for (const path of [directory, work, output, secrets])
+      await mkdir(path, { recursive: true, mode: 0o700 });
+    for (const [name, value] of Object.entries(program.secrets)) {
+      await writeFile(join(secrets, name), value, { mode: 0o600 });
+    }
+    if (program.script !== null) await writeFile(script, program.script, { mode: 0o500 });
+    await writeFile(join(directory, 'passwd'), `covey:x:1000:1000:covey:${insideWork}:/bin/sh\n`);
+    await writeFile(join(directory, 'group'), 'covey:x:1000:\n');
+  } catch (error) {
+    throw failure('lost', CoveyError.from(error));
+  }
+}
+
+/** The command with its variables filled in, and an environment that has nothing of this machine's. */
+function commandOf(
+  task: ProgramTask,
+  places: Places,
+  temporary: string,
+): { readonly command: string[]; readonly environment: Record<string, string> } {
+  const { program, index, count, attempt, range } = task;
+  const inputs = program.inputs.map(({ path }) => [path, join(places.work, path)] as const);
+  const values: Record<string, string | undefined> = {
+    index: String(index),
+    count: count === null ? undefined : String(count),
+    attempt: String(attempt),
+    cpus: String(program.cpus),
+    from: range ? String(range.from) : undefined,
+    to: range ? String(range.to) : undefined,
+    output: places.output,
+    input: inputs[0]?.[1],
+    ...Object.fromEntries(inputs.map(([path, place]) => [`input.${path}`, place])),
+  };
+  const expand = (text: string): string => {
+    try {
+      return expandTemplate(text, (name) => (Object.hasOwn(values, name) ? values[name] : undefined));
+    } catch (error) {
+      throw failure('failed', new CoveyError('job_invalid', error instanceof Error ? error.message : ''));
+    }
+  };
+  const command =
+    program.script === null ? (program.command ?? []).map(expand) : [...program.interpreter, places.script];
+  if (command.length === 0) {
+    throw failure('failed', new CoveyError('job_invalid', 'there is neither a command nor a script'));
+  }
+  const threads = String(Math.max(1, Math.floor(program.cpus)));
+  const environment: Record<string, string> = {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...systemVariables(),
+    HOME: places.work,
+    USER: 'covey',
+    LOGNAME: 'covey',
+    LANG: 'C.UTF-8',
+    TMPDIR: temporary,
+    OMP_NUM_THREADS: threads,
+    ...Object.fromEntries(Object.entries(program.env).map(([name, value]) => [name, expand(value)])),
+    ...task.variables,
+    COVEY_OUTPUT: places.output,
+    COVEY_CPUS: String(program.cpus),
+  };
+  for (const name of ['index', 'count', 'attempt', 'from', 'to', 'input']) {
+    const value = values[name];
+    if (value !== undefined) environment[`COVEY_${name.toUpperCase()}`] = value;
+  }
+  for (const name of Object.keys(program.secrets)) environment[`${name}_FILE`] = join(places.secrets, name);
+  return { command, environment };
+}
+
+/** Windows starts no program without these. */
+function systemVariables(): Record<string, string> {
+  if (process.platform !== 'win32') return {};
+  const names = ['SystemRoot', 'PATH', 'PATHEXT', 'TEMP', 'TMP'];
+  return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
+}
+
+function wrapped(task: ProgramTask, init: RunnerInit, real: Places, command: readonly string[]): string[] {
+  if (init.sandbox.kind === 'none') return [...command];
+  const { program, mounts, directory } = task;
+  return [
+    init.sandbox.path,
+    ...bubblewrapArguments({
+      workDirectory: real.work,
+      outputDirectory: real.output,
+      readOnly: [
+        { source: join(directory, 'passwd'), inside: '/etc/passwd' },
+        { source: join(directory, 'group'), inside: '/etc/group' },
+        { source: real.secrets, inside: insideSecrets },
+        ...(program.script === null ? [] : [{ source: real.script, inside: insideScript }]),
+        ...mounts.map(({ source, path }) => ({ source, inside: join(insideWork, path) })),
+      ],
+      hidden: init.hidden,
+      network: program.network === 'lan',
+      temporaryBytes: Math.min(program.limits.memoryBytes, maxTemporaryBytes),
+    }),
+    ...command,
+  ];
+}
+
+function check({ code, signal, exceeded }: ProgramEnd, what: string, stopping: AbortSignal): void {
+  if (stopping.aborted) {
+    throw failure('lost', new CoveyError('cancelled', `${what}it was told to end`), code);
+  }
+  if (exceeded) {
+    const outcome = exceeded.code === 'task_memory_exceeded' ? 'crashed' : 'failed';
+    throw failure(outcome, new CoveyError(exceeded.code, what + exceeded.message), code);
+  }
+  if (signal !== null) {
+    throw failure('crashed', new CoveyError('task_crashed', `${what}the program was ended by ${signal}`));
+  }
+  if (code !== 0) {
+    throw failure(
+      'failed',
+      new CoveyError('task_failed', `${what}the program ended with exit code ${code}`),
+      code,
+    );
+  }
+}
+
+function failure(
+  outcome: 'failed' | 'crashed' | 'lost',
+  error: CoveyError,
+  exitCode: number | null = null,
+): ProgramFailure {
+  return new ProgramFailure(outcome, error, exitCode);
+}
+
+function lost(message: string): ProgramFailure {
+  return failure('lost', new CoveyError('task_lost', message));
+}
+
+function failedAs(outcome: 'failed' | 'lost'): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof ProgramFailure) throw error;
+    const named = error instanceof CoveyError ? error : new CoveyError('task_failed', String(error));
+    throw failure(outcome, named);
+  };
+}
