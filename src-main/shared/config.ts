@@ -24,8 +24,18 @@ export const timings = {
   stopGraceMs: 5_000,
   /** Failures in this window that make a deployment `failed`. */
   failureWindowMs: 10 * 60_000,
+  /** A task runs on this long without word from the controller. */
+  taskLeaseMs: 2 * 60_000,
+  /** After the end of a session its tasks are given to other machines. */
+  taskLossMs: 5_000,
+  /** Beyond a task's own time limit, or after it was cancelled: its worker has not ended it, so it counts as lost. */
+  taskGraceMs: 30_000,
+  /** All ranks of a gang have to be staged and there. */
+  gangStartMs: 10 * 60_000,
 } as const;
 export const failureLimit = 3;
+/** Attempts at a partition that may be lost with their machines. */
+export const lostAttemptLimit = 20;
 
 export const defaults = {
   apiHost: '127.0.0.1',

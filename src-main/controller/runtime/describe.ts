@@ -2,6 +2,7 @@ import type { NodeId } from '#shared/lib/ids.ts';
 import type { LendState } from '#shared/domain/lend.ts';
 import type { NewEvent } from '../state/sqlite/store.ts';
 import type { ControllerEvent } from '../state/events.ts';
+import type { JobEvent } from '../state/job-events.ts';
 import type { ControllerState } from '../state/state.ts';
 
 /** Ending anything takes longer. */
@@ -12,7 +13,7 @@ const clearedAtOnceMs = 50;
  * @param before the state in which it happened, for names of what is gone afterwards
  */
 export function describe(
-  event: ControllerEvent,
+  event: Exclude<ControllerEvent, JobEvent>,
   before: ControllerState,
   after: ControllerState,
 ): NewEvent | null {

@@ -7,8 +7,10 @@ import { plan } from '../scheduler/plan.ts';
 import type { Policy } from '../scheduler/policy.ts';
 import { apply } from '../state/apply.ts';
 import type { ControllerEvent } from '../state/events.ts';
+import type { Reported } from '../state/sqlite/job-store.ts';
 import type { ControllerStore, NewEvent } from '../state/sqlite/store.ts';
 import type { ControllerState } from '../state/state.ts';
+import { describeJobs, isJobEvent } from './describe-jobs.ts';
 import { describe } from './describe.ts';
 
 export interface RuntimeOptions {
@@ -25,6 +27,8 @@ export interface Turn {
   readonly before: ControllerState;
   readonly after: ControllerState;
   readonly events: readonly ControllerEvent[];
+  /** `after` is on disk. Otherwise that is tried again with the next turn. */
+  readonly written: boolean;
 }
 
 /**
@@ -62,6 +66,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   /** What SQLite has; behind `state` only after a failed write. */
   let written = state;
   let unwritten: NewEvent[] = [];
+  /** What workers said that the file does not have yet; what tasks have made is nowhere else. */
+  let reported: Reported[] = [];
   const turnListeners: Array<(turn: Turn) => void> = [];
   const eventListeners = new Set<(event: ApiEvent) => void>();
   const queue: Array<{ events: ControllerEvent[] }> = [];
@@ -70,6 +76,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   let lastBeatAt = clock.now();
   let listenedUntil = lastBeatAt;
   let listensFrom = lastBeatAt;
+  let review = false;
 
   const advance = (from: ControllerState, first: readonly ControllerEvent[]) => {
     let next = from;
@@ -78,14 +85,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const record = (event: ControllerEvent): void => {
       const after = apply(next, event);
       if (after === next && event.type !== 'noted') return;
-      const line = describe(event, next, after);
-      if (line) described.push(line);
+      if (isJobEvent(event)) described.push(...describeJobs(event, next, after));
+      else {
+        const line = describe(event, next, after);
+        if (line) described.push(line);
+      }
       applied.push(event);
       next = after;
     };
     first.forEach(record);
     for (let round = 0; ; round += 1) {
-      const follows = plan(next, { now: clock.now(), listenedUntil, policy, running: options.running() });
+      const now = clock.now();
+      const follows = plan(next, { now, listenedUntil, policy, review, running: options.running() });
       if (follows.length === 0) break;
       if (round === maxRounds) {
         logger.error('the planner does not settle', { last: follows.map((event) => event.type).join(' ') });
@@ -101,20 +112,24 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const { next, applied, described } = advance(before, first);
     if (applied.length === 0 && unwritten.length === 0 && written === state) return;
     let published: ApiEvent[] = [];
+    const said = applied.flatMap((event) => (event.type === 'tasks-reported' ? [event] : []));
     try {
-      published = store.save(written, next, [...unwritten, ...described]);
+      published = store.save(written, next, [...unwritten, ...described], [...reported, ...said]);
       written = next;
       unwritten = [];
+      reported = [];
     } catch (error) {
       if (strict) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new CoveyError('disk_full', `The change could not be written: ${reason}.`, {}, error);
       }
       unwritten = [...unwritten, ...described].slice(-1_000);
+      reported = [...reported, ...said];
       logger.error('state could not be written, will try again', { reason: String(error) });
     }
     state = next;
-    for (const listener of turnListeners) guard(() => listener({ before, after: next, events: applied }));
+    const finished: Turn = { before, after: next, events: applied, written: written === next };
+    for (const listener of turnListeners) guard(() => listener(finished));
     for (const event of published) {
       for (const listener of eventListeners) guard(() => listener(event));
     }
@@ -160,7 +175,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       // As long again as the stall, so that peers which gave up meanwhile can come back first.
       if (lateMs > stallToleranceMs) listensFrom = now + Math.min(lateMs, policy.lostMs);
       if (now >= listensFrom || lateMs < -stallToleranceMs) listenedUntil = now;
+      review = true;
       run([], false);
+      review = false;
     },
     onTurn(listener) {
       turnListeners.push(listener);

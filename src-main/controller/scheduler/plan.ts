@@ -2,6 +2,7 @@ import type { DeploymentId } from '#shared/lib/ids.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { ControllerEvent } from '../state/events.ts';
+import { hasTasks } from '../state/job-selectors.ts';
 import {
   deploymentsOn,
   eligibleNodeIds,
@@ -10,6 +11,7 @@ import {
   replicaMembers,
 } from '../state/selectors.ts';
 import type { ControllerState, DeploymentRecord, NodeRecord, Replica } from '../state/state.ts';
+import { planJobs } from './jobs/plan-jobs.ts';
 import { placeDeployment } from './placing.ts';
 import type { Policy } from './policy.ts';
 import { reviewReplica } from './replica-health.ts';
@@ -22,6 +24,8 @@ export interface PlanInput {
    */
   readonly listenedUntil: number;
   readonly policy: Policy;
+  /** Look also at what only time changes of jobs: about once a second. */
+  readonly review: boolean;
   /** Requests that the gateway has under way, by deployment. */
   readonly running: ReadonlyMap<DeploymentId, number>;
 }
@@ -35,7 +39,8 @@ export interface PlanInput {
  *    the deadline of that at the latest; at once when an engine has given way already.
  * 4. A replica is reviewed (`reviewReplica`).
  * 5. A waiting deployment is placed, or says why not; a failed one tries again when other nodes can work.
- * 6. A drain is complete when nothing is left on its node, and so has given way who is held back.
+ * 6. Jobs get what follows for them (`planJobs`).
+ * 7. A drain is complete when nothing is left on its node, and so has given way who is held back.
  */
 export function plan(state: ControllerState, input: PlanInput): ControllerEvent[] {
   const { now, policy } = input;
@@ -57,6 +62,9 @@ export function plan(state: ControllerState, input: PlanInput): ControllerEvent[
     if (event) events.push(event);
   }
   // 6.
+  const { jobs, giveWayMs } = policy;
+  events.push(...planJobs(state, { now, policy: jobs, giveWayMs, review: input.review }));
+  // 7.
   for (const node of state.nodes.values()) {
     const drain = node.durable.drain;
     if (drain && drain.completedAt === null && isEmpty(state, node)) {
@@ -161,5 +169,6 @@ function departures(
 }
 
 function isEmpty(state: ControllerState, node: NodeRecord): boolean {
-  return node.live.engines.size === 0 && deploymentsOn(state, node.durable.id).length === 0;
+  const { id } = node.durable;
+  return node.live.engines.size === 0 && deploymentsOn(state, id).length === 0 && !hasTasks(state.jobs, id);
 }

@@ -1,4 +1,5 @@
 import { failureLimit, timings } from '#shared/config.ts';
+import { defaultJobPolicy, type JobPolicy } from './jobs/job-policy.ts';
 import type { BackoffPolicy } from '#shared/lib/backoff.ts';
 
 /** The scheduler's settings, passed in so that tests and users may choose others. */
@@ -13,6 +14,7 @@ export interface Policy {
   readonly retry: BackoffPolicy;
   /** Share of a node's free memory that a plan leaves alone. */
   readonly headroomFraction: number;
+  readonly jobs: JobPolicy;
 }
 
 export const defaultPolicy: Policy = {
@@ -24,4 +26,5 @@ export const defaultPolicy: Policy = {
   failureWindowMs: timings.failureWindowMs,
   retry: { firstMs: 500, maxMs: 15_000, factor: 4, jitter: 0 },
   headroomFraction: 0.2,
+  jobs: defaultJobPolicy,
 };

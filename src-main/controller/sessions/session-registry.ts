@@ -144,6 +144,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       facts: factsOf(hello),
       telemetry: hello.telemetry,
       lend: hello.lend ?? null,
+      compute: hello.compute ?? null,
       engines: hello.engines,
     });
     if (moved) noteConflict(nodeId, `moved ${claim.machine}`, moved, 'security-identity-moved');

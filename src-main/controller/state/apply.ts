@@ -2,6 +2,7 @@ import type { DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { LendState } from '#shared/domain/lend.ts';
 import { timings } from '#shared/config.ts';
+import { applyJobs } from './apply-jobs.ts';
 import type { ControllerEvent } from './events.ts';
 import {
   absentNode,
@@ -67,6 +68,7 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
           ...absentNode(event.at),
           session: { id: event.sessionId, remoteAddress: event.remoteAddress, openedAt: event.at },
           telemetry: event.telemetry,
+          compute: event.compute,
           ...heldBack(node.live, event.lend, event.at),
           ...observe(node.live, event.engines, event.at),
         },
@@ -104,6 +106,8 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
             }
           : node,
       );
+    case 'compute-observed':
+      return onLive(state, event.nodeId, () => ({ heardAt: event.at, compute: event.compute }));
     case 'node-lost':
       return onLive(state, event.nodeId, () => ({
         lost: true,
@@ -207,6 +211,23 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
       }));
     case 'deployment-removed':
       return { ...state, deployments: without(state.deployments, event.deploymentId) };
+    case 'job-submitted':
+    case 'job-cancel-requested':
+    case 'job-retry-requested':
+    case 'job-failed':
+    case 'job-removed':
+    case 'distribution-set':
+    case 'share-released':
+    case 'tasks-assigned':
+    case 'tasks-reported':
+    case 'tasks-ended':
+    case 'partitions-fetched':
+    case 'partition-fetch-failed':
+    case 'gang-started':
+    case 'result-collected': {
+      const jobs = applyJobs(state.jobs, event);
+      return jobs === state.jobs ? state : { ...state, jobs };
+    }
   }
 }
 

@@ -2,11 +2,14 @@ import type { BootId, DeploymentId, NodeId } from '#shared/lib/ids.ts';
 import type { LendState } from '#shared/domain/lend.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import type { ErrorBody } from '#shared/errors.ts';
+import type { JobEvent } from './job-events.ts';
 import type { Drain, DeploymentRecord, NodeFacts, Replica } from './state.ts';
 
 /** Facts, past tense. `apply` is the only thing that changes state, and these are all that change it. */
 export type ControllerEvent = { readonly at: number } & (
+  | JobEvent
   | { readonly type: 'node-joined'; readonly nodeId: NodeId; readonly name: string }
   | { readonly type: 'node-renamed'; readonly nodeId: NodeId; readonly name: string }
   | { readonly type: 'node-removed'; readonly nodeId: NodeId }
@@ -20,6 +23,7 @@ export type ControllerEvent = { readonly at: number } & (
       readonly facts: NodeFacts;
       readonly telemetry: Telemetry;
       readonly lend: LendState | null;
+      readonly compute: ComputeFacts | null;
       readonly engines: readonly EngineObservation[];
     }
   | {

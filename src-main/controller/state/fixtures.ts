@@ -3,6 +3,7 @@ import { engineId } from '#shared/lib/ids.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { LendState } from '#shared/domain/lend.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
 import type { ControllerEvent } from './events.ts';
 import type { DeploymentRecord, NodeFacts, Replica } from './state.ts';
@@ -101,6 +102,7 @@ export function connected(
     session?: number;
     boot?: string;
     engines?: readonly EngineObservation[];
+    compute?: ComputeFacts;
     facts?: NodeFacts;
     lend?: LendState;
   } = {},
@@ -116,6 +118,7 @@ export function connected(
     facts: options.facts ?? facts,
     telemetry,
     lend: options.lend ?? null,
+    compute: options.compute ?? null,
     engines: options.engines ?? [],
   };
 }

@@ -109,20 +109,14 @@ export interface NodeWeight {
 
 /** `statusOf` makes it a `JobStatus`: `collecting` shows as running. */
 export type JobPhase =
-  | 'preparing'
-  | 'queued'
-  | 'running'
-  | 'collecting'
-  | 'cancelling'
-  | 'done'
-  | 'failed'
-  | 'cancelled';
+  'preparing' | 'queued' | 'running' | 'collecting' | 'cancelling' | 'done' | 'failed' | 'cancelled';
 
 export interface JobCourse {
   readonly phase: JobPhase;
   readonly startedAt: number | null;
   readonly finishedAt: number | null;
-  readonly cancelRequestedAt: number | null;
+  /** Told to end: what runs is cancelled, and then it is this; null: it goes on. */
+  readonly ending: { readonly at: number; readonly as: 'cancelled' | 'failed' } | null;
   readonly total: number | null;
   readonly seeks: readonly Seek[];
   readonly distribution: NodeDistribution;
@@ -138,6 +132,8 @@ export interface GangCourse {
   readonly goAt: number | null;
   /** Starts that were given up before all ranks were there. */
   readonly incomplete: number;
+  /** One rank has ended without a result: all others are being ended; null: they go on. */
+  readonly stopping: { readonly at: number; readonly error: ErrorBody; readonly lost: boolean } | null;
 }
 
 export type PartitionPhase = 'waiting' | 'active' | 'fetching' | 'done' | 'failed' | 'cancelled';
@@ -217,6 +213,8 @@ export interface JobOnNode {
   readonly donePartitions: number;
   /** Measured at one task, recent ones counting more; null: none has ended. */
   readonly unitsPerS: number | null;
+  /** What `unitsPerS` is made of: sums in which each task counts less than the one after it. */
+  readonly recent: { readonly units: number; readonly ms: number };
   /** How long a task takes there, milliseconds. */
   readonly taskMs: number | null;
   /** It said it will not run this job; null: it has not. */

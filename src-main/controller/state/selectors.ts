@@ -19,12 +19,21 @@ export function nodeStatus(state: ControllerState, node: NodeRecord): NodeStatus
 
 /** Why this node gets no new work now; empty when it may. Each is a sentence without its subject. */
 export function ineligibleReasons(node: NodeRecord): string[] {
+  return reasons(node, ineligibleChecks);
+}
+
+function reasons(node: NodeRecord, checks: (node: NodeRecord) => string[]): string[] {
   const { durable, live } = node;
   if (live.session === null) {
     if (durable.saidGoodbye) return ['is switched off or has stopped lending'];
     return [live.lost ? 'does not answer' : 'is not connected'];
   }
-  return [...(durable.drain ? ['is draining'] : []), ...ownersWishes(node), ...ineligibleChecks(node)];
+  return [...(durable.drain ? ['is draining'] : []), ...ownersWishes(node), ...checks(node)];
+}
+
+/** Why it gets no task of a job; as for models, but that needs no engine. */
+export function idleReasons(node: NodeRecord): string[] {
+  return reasons(node, ({ live }) => [...live.problems]);
 }
 
 /** Why the people whose machine it is, or who look after the covey, want no new work there. */

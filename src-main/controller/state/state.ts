@@ -1,11 +1,13 @@
-import type { BootId, DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
+import type { BootId, DeploymentId, EngineId, JobId, NodeId } from '#shared/lib/ids.ts';
 import type { LendState } from '#shared/domain/lend.ts';
 import type { Address, Hardware, Telemetry } from '#shared/domain/node.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { DeploymentRequest } from '#shared/domain/deployment.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { ReplicaPlan } from '../placement/types.ts';
+import type { JobRecord } from './job-state.ts';
 
 /**
  * What the controller knows. Immutable: `apply` returns a new value that shares what did not change, so
@@ -16,6 +18,8 @@ export interface ControllerState {
   readonly nodes: ReadonlyMap<NodeId, NodeRecord>;
   readonly removedNodes: ReadonlyMap<NodeId, RemovedNode>;
   readonly deployments: ReadonlyMap<DeploymentId, DeploymentRecord>;
+  /** In the order of their submission. */
+  readonly jobs: ReadonlyMap<JobId, JobRecord>;
 }
 
 export interface RemovedNode {
@@ -72,6 +76,8 @@ export interface LiveNode {
   readonly problems: readonly string[];
   /** What its owner's rules say; null: it has none to say. */
   readonly lend: LendState | null;
+  /** What it can compute for jobs; null: it has not said. */
+  readonly compute: ComputeFacts | null;
   /** Since when, by this clock, its owner's rules hold it back: what runs there has to go. */
   readonly heldBackSince: number | null;
   /** When nothing of the covey was left on a machine that is held back; null: not yet, or it is lent. */
@@ -135,7 +141,7 @@ export interface ReplicaStage extends ReplicaMember {
 }
 
 export function emptyState(startedAt: number): ControllerState {
-  return { startedAt, nodes: new Map(), removedNodes: new Map(), deployments: new Map() };
+  return { startedAt, nodes: new Map(), removedNodes: new Map(), deployments: new Map(), jobs: new Map() };
 }
 
 export function absentNode(heardAt: number): LiveNode {
@@ -146,6 +152,7 @@ export function absentNode(heardAt: number): LiveNode {
     telemetry: null,
     problems: [],
     lend: null,
+    compute: null,
     heldBackSince: null,
     clearedAt: null,
     engines: new Map(),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { deploymentIdSchema, engineIdSchema, nodeIdSchema } from '../lib/ids.ts';
+import { deploymentIdSchema, engineIdSchema, jobIdSchema, nodeIdSchema } from '../lib/ids.ts';
 import { hardwareSchema, nodeStatusSchema, telemetrySchema, unknownable } from '../domain/node.ts';
 import { deploymentViewSchema } from '../domain/deployment.ts';
 import { engineObservationSchema, enginePhaseSchema, engineProgressSchema } from '../domain/engine.ts';
@@ -117,6 +117,7 @@ export const apiEventSchema = z.object({
   message: z.string(),
   nodeId: nodeIdSchema.optional(),
   deploymentId: deploymentIdSchema.optional(),
+  jobId: jobIdSchema.optional(),
   /** Kind `load-progress` only: how far each engine of the deployment is. */
   stages: z
     .array(

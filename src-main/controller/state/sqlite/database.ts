@@ -6,6 +6,7 @@ import { namingFullDisk } from '../../../nodejs/disk-full.ts';
 import { initial } from './migrations/001-initial.ts';
 import { trust } from './migrations/002-trust.ts';
 import { dashboard } from './migrations/003-dashboard.ts';
+import { jobs } from './migrations/004-jobs.ts';
 
 /** One step of the schema. Numbered from 1 without gaps, never changed once released. */
 export interface Migration {
@@ -14,7 +15,7 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const migrations: readonly Migration[] = [initial, trust, dashboard];
+export const migrations: readonly Migration[] = [initial, trust, dashboard, jobs];
 
 export type Connection = Database.Database;
 

@@ -3,6 +3,7 @@ import {
   bootIdSchema,
   deploymentIdSchema,
   engineIdSchema,
+  jobIdSchema,
   nodeIdSchema,
   type NodeId,
 } from '#shared/lib/ids.ts';
@@ -198,6 +199,7 @@ const eventRow = z.object({
   message: z.string(),
   node_id: nodeIdSchema.nullable(),
   deployment_id: deploymentIdSchema.nullable(),
+  job_id: jobIdSchema.nullable(),
 });
 
 export function eventFromRow(row: unknown): ApiEvent {
@@ -210,5 +212,6 @@ export function eventFromRow(row: unknown): ApiEvent {
     message: parsed.message,
     ...(parsed.node_id === null ? {} : { nodeId: parsed.node_id }),
     ...(parsed.deployment_id === null ? {} : { deploymentId: parsed.deployment_id }),
+    ...(parsed.job_id === null ? {} : { jobId: parsed.job_id }),
   };
 }

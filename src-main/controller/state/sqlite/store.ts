@@ -2,6 +2,7 @@ import type { ApiEvent, EventHistory } from '#shared/api/schema.ts';
 import { absentNode, emptyState, type ControllerState } from '../state.ts';
 import type { Connection } from './database.ts';
 import { readEventPage, type EventFilter } from './event-pages.ts';
+import { createJobStore, type JobStore, type Reported } from './job-store.ts';
 import {
   deploymentFromRow,
   deploymentToRow,
@@ -16,11 +17,21 @@ export type NewEvent = Omit<ApiEvent, 'id' | 'stages' | 'live'>;
 /** The controller's state on disk. All writes of one loop turn go into one transaction. */
 export interface ControllerStore {
   load(startedAt: number): ControllerState;
-  /** Writes the durable difference and appends the events; returns them with their ids. */
-  save(before: ControllerState, after: ControllerState, events: readonly NewEvent[]): ApiEvent[];
+  /**
+   * Writes the durable difference and appends the events; returns them with their ids. `reported`: what workers have
+   * said since `before`; the results and outputs in it are written as far as `after` has accepted them.
+   */
+  save(
+    before: ControllerState,
+    after: ControllerState,
+    events: readonly NewEvent[],
+    reported?: readonly Reported[],
+  ): ApiEvent[];
   recentEvents(afterId: number, limit: number): ApiEvent[];
   /** Stored events, newest first, as far as the filter lets them through. */
   eventPage(filter: EventFilter): EventHistory;
+  /** What tasks have made and printed. */
+  readonly jobs: Pick<JobStore, 'result' | 'output'>;
   close(): void;
 }
 
@@ -35,6 +46,7 @@ export function createStore(connection: Connection): ControllerStore {
          .map((c) => `${c} = excluded.${c}`)
          .join(', ')}`,
     );
+  const jobs = createJobStore(connection);
   const putNode = upsert('nodes', [
     'id',
     'name',
@@ -67,7 +79,7 @@ export function createStore(connection: Connection): ControllerStore {
   const dropRemoved = connection.prepare('DELETE FROM removed_nodes WHERE id = ?');
   const dropDeployment = connection.prepare('DELETE FROM deployments WHERE id = ?');
   const addEvent = connection.prepare(
-    'INSERT INTO events (at, kind, level, message, node_id, deployment_id) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO events (at, kind, level, message, node_id, deployment_id, job_id) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
   const trimEvents = connection.prepare('DELETE FROM events WHERE id <= ?');
   const readEvents = connection.prepare(
@@ -92,8 +104,14 @@ export function createStore(connection: Connection): ControllerStore {
   };
 
   const save = connection.transaction(
-    (before: ControllerState, after: ControllerState, events: readonly NewEvent[]): ApiEvent[] => {
+    (
+      before: ControllerState,
+      after: ControllerState,
+      events: readonly NewEvent[],
+      reported: readonly Reported[],
+    ): ApiEvent[] => {
       writeDifference(before, after);
+      jobs.write(before.jobs, after.jobs, reported);
       return events.map((event) => {
         const result = addEvent.run(
           event.at,
@@ -102,6 +120,7 @@ export function createStore(connection: Connection): ControllerStore {
           event.message,
           event.nodeId ?? null,
           event.deploymentId ?? null,
+          event.jobId ?? null,
         );
         const id = Number(result.lastInsertRowid);
         if (id % 1_000 === 0) trimEvents.run(id - keptEvents);
@@ -124,10 +143,12 @@ export function createStore(connection: Connection): ControllerStore {
         nodes: new Map(nodes.map((durable) => [durable.id, { durable, live: absentNode(startedAt) }])),
         removedNodes: new Map(removed.map((node) => [node.id, node])),
         deployments: new Map(deployments.map((deployment) => [deployment.id, deployment])),
+        jobs: jobs.load(),
       };
     },
-    save(before, after, events) {
-      return durablyEqual(before, after) && events.length === 0 ? [] : save(before, after, events);
+    jobs,
+    save(before, after, events, reported = []) {
+      return durablyEqual(before, after) && events.length === 0 ? [] : save(before, after, events, reported);
     },
     recentEvents(afterId, limit) {
       return readEvents.all(afterId, limit).map(eventFromRow);
@@ -141,6 +162,7 @@ export function createStore(connection: Connection): ControllerStore {
 
 function durablyEqual(before: ControllerState, after: ControllerState): boolean {
   if (before === after) return true;
+  if (before.jobs !== after.jobs) return false;
   if (before.deployments !== after.deployments || before.removedNodes !== after.removedNodes) return false;
   if (before.nodes === after.nodes) return true;
   if (before.nodes.size !== after.nodes.size) return false;

@@ -1,0 +1,232 @@
+import type { NodeId } from '#shared/lib/ids.ts';
+import { taskId } from '#shared/lib/ids.ts';
+import type { Assignment } from '../../state/job-events.ts';
+import { preparationIndex, type JobRecord, type PartitionRecord } from '../../state/job-state.ts';
+import { attemptAt } from './attempt.ts';
+import { cutUnits } from './cut.ts';
+import { slotsFor, whyNot } from './fit.ts';
+import { placeGang } from './gang.ts';
+import type { JobPolicy } from './job-policy.ts';
+import { occupy, type Room } from './room.ts';
+
+/** One machine while a job is dealt out. */
+interface Taker {
+  readonly room: Room;
+  readonly id: NodeId;
+  /** Tasks of this job that it runs at once when it runs nothing else. */
+  readonly slots: number;
+  /** Tasks that start at once. */
+  free: number;
+  /** Tasks beyond those that may wait there. */
+  queue: number;
+}
+
+/**
+ * Gives waiting work of the open jobs, in their order, to machines with room for it:
+ * 1. Every free slot first, one per machine and round, so that few partitions are spread.
+ * 2. Then what waits at the machines, as far as tasks are short (`prefetchMs`).
+ * 3. A gang that would fit if the machines were free keeps them from the jobs behind it.
+ */
+export function dispatch(
+  jobs: readonly JobRecord[],
+  rooms: ReadonlyMap<NodeId, Room>,
+  now: number,
+  policy: JobPolicy,
+): Assignment[] {
+  const assignments: Assignment[] = [];
+  for (const job of jobs) {
+    const { course, tally } = job;
+    if (course.ending || rooms.size === 0) continue;
+    if (course.phase === 'preparing') {
+      prepare(job, rooms, now, assignments);
+      continue;
+    }
+    if (course.phase !== 'queued' && course.phase !== 'running') continue;
+    if (tally.rest.length + tally.again.length === 0) continue;
+    if (job.definition.gang) {
+      const placed = placeGang(job, rooms);
+      if (placed === 'later') break;
+      assignments.push(...placed);
+      continue;
+    }
+    deal(job, rooms, now, policy, assignments);
+  }
+  return assignments;
+}
+
+function deal(
+  job: JobRecord,
+  rooms: ReadonlyMap<NodeId, Room>,
+  now: number,
+  policy: JobPolicy,
+  assignments: Assignment[],
+): void {
+  const takers: Taker[] = [];
+  for (const [id, room] of rooms) {
+    const onNode = job.tally.nodes.get(id);
+    const slots = slotsFor(job.definition, room.compute, room.compute);
+    const free = slotsFor(job.definition, room, room.compute);
+    const waiting = Math.max(0, (onNode?.active ?? 0) - slots);
+    const queue =
+      free > 0 || (onNode?.active ?? 0) > 0 ? queueLength(onNode?.taskMs, slots, policy) - waiting : 0;
+    if ((free > 0 || queue > 0) && whyNot(job, room.node) === null) {
+      takers.push({
+        room,
+        id,
+        slots,
+        free: Math.max(0, Math.min(free, slots - (onNode?.active ?? 0))),
+        queue,
+      });
+    }
+  }
+  if (takers.length === 0) return;
+  const pile = createPile(job, rooms, takers, now, policy);
+  for (const kind of ['free', 'queue'] as const) {
+    for (let gave = true; gave;) {
+      gave = false;
+      for (const taker of takers) {
+        if (taker[kind] <= 0) continue;
+        const assignment = pile.next(taker);
+        if (!assignment) {
+          taker[kind] = 0;
+          continue;
+        }
+        taker[kind] -= 1;
+        if (kind === 'free') occupy(taker.room, job, 1);
+        assignments.push(assignment);
+        gave = true;
+      }
+    }
+  }
+}
+
+function queueLength(taskMs: number | null | undefined, slots: number, policy: JobPolicy): number {
+  if (taskMs == null) return 0;
+  return Math.min(policy.prefetchTasks, Math.floor((policy.prefetchMs * slots) / taskMs));
+}
+
+interface Pile {
+  /** The next piece of work for this machine; null: there is none for it now. */
+  next(taker: Taker): Assignment | null;
+}
+
+function createPile(
+  job: JobRecord,
+  rooms: ReadonlyMap<NodeId, Room>,
+  takers: readonly Taker[],
+  now: number,
+  policy: JobPolicy,
+): Pile {
+  const { definition, course, tally, partitions } = job;
+  const { division, id: jobId } = definition;
+  const manual = course.distribution.mode === 'manual';
+  const rest = tally.rest.map((segment) => ({ ...segment }));
+  const again = tally.again
+    .flatMap((index) => partitions[index] ?? [])
+    .filter(({ nextAttemptAt }) => nextAttemptAt === null || nextAttemptAt <= now);
+  let size = partitions.length;
+  let speeds: Speeds | null = null;
+
+  const isMine = (owner: NodeId | null, id: NodeId): boolean => !manual || owner === null || owner === id;
+  const repeat = (taker: Taker): Assignment | null => {
+    const position = again.findIndex(
+      (partition) =>
+        isMine(partition.owner, taker.id) && !(takers.length > 1 && failedLastOn(partition, taker.id)),
+    );
+    const [partition] = position < 0 ? [] : again.splice(position, 1);
+    return partition ? attemptAt(job, partition, taker.id) : null;
+  };
+
+  return {
+    next(taker) {
+      const repeated = again.length > 0 ? repeat(taker) : null;
+      if (repeated) return repeated;
+      let place = manual ? rest.findIndex(({ owner }) => owner === taker.id) : 0;
+      if (place < 0) place = rest.findIndex(({ owner }) => owner === null);
+      const segment = rest[place];
+      if (!segment) return null;
+      const { from, owner } = segment;
+      let units = 1;
+      if (division.mode === 'auto') {
+        speeds ??= speedsOf(job, rooms);
+        const mine = manual && owner !== null;
+        units = cutUnits(
+          {
+            smallest: division.smallest,
+            largest: division.largest,
+            total: course.total ?? 0,
+            remaining: rest.reduce((sum, s) => sum + (!mine || s.owner === owner ? s.to - s.from : 0), 0),
+            unitsPerS: speeds.of(taker.id),
+            allUnitsPerS: mine ? (speeds.of(taker.id) ?? 0) * taker.slots : speeds.all,
+          },
+          policy,
+        );
+      }
+      const to = Math.min(segment.to, from + units);
+      segment.from = to;
+      if (segment.from === segment.to) rest.splice(place, 1);
+      const known = division.mode === 'counted' ? partitions[from] : undefined;
+      if (known) return { ...attemptAt(job, known, taker.id), owner };
+      const index = size++;
+      return {
+        jobId,
+        index,
+        epoch: 1,
+        attempt: 1,
+        taskId: taskId(jobId, index, 1),
+        nodeId: taker.id,
+        range: { from, to },
+        owner,
+        speculative: false,
+      };
+    },
+  };
+}
+
+function failedLastOn({ tasks }: PartitionRecord, id: NodeId): boolean {
+  const last = tasks.at(-1);
+  return last?.nodeId === id && (last.outcome === 'failed' || last.outcome === 'crashed');
+}
+
+interface Speeds {
+  of(id: NodeId): number | null;
+  /** Of all machines that share in the job, all their slots busy. */
+  readonly all: number;
+}
+
+/** A machine that has not been measured counts as the others do on average. */
+function speedsOf(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>): Speeds {
+  const { nodes } = job.tally;
+  const sharing = [...rooms.values()].filter(({ node }) => whyNot(job, node) === null);
+  let known = 0;
+  let knownSlots = 0;
+  let unknownSlots = 0;
+  for (const { node, compute } of sharing) {
+    const slots = slotsFor(job.definition, compute, compute);
+    const speed = nodes.get(node.durable.id)?.unitsPerS ?? null;
+    if (speed === null) unknownSlots += slots;
+    else {
+      known += speed * slots;
+      knownSlots += slots;
+    }
+  }
+  const mean = knownSlots === 0 ? 0 : known / knownSlots;
+  return { of: (id) => nodes.get(id)?.unitsPerS ?? null, all: known + mean * unknownSlots };
+}
+
+/** The dataset is read by one task, on the first machine with room for it. */
+function prepare(
+  job: JobRecord,
+  rooms: ReadonlyMap<NodeId, Room>,
+  now: number,
+  assignments: Assignment[],
+): void {
+  const partition = job.preparation;
+  if (partition?.phase !== 'waiting' || (partition.nextAttemptAt ?? 0) > now) return;
+  for (const [id, room] of rooms) {
+    if (slotsFor(job.definition, room, room.compute) === 0 || whyNot(job, room.node) !== null) continue;
+    occupy(room, job, 1);
+    assignments.push({ ...attemptAt(job, partition, id), index: preparationIndex });
+    return;
+  }
+}

@@ -1,0 +1,58 @@
+import type { NodeId } from '#shared/lib/ids.ts';
+import { isLive } from '../../state/job-shares.ts';
+import type { Assignment } from '../../state/job-events.ts';
+import type { JobRecord } from '../../state/job-state.ts';
+import { attemptAt } from './attempt.ts';
+import { slotsFor, whyNot } from './fit.ts';
+import { occupy, type Room } from './room.ts';
+
+/**
+ * All ranks of a gang, spread over as many machines as there are, neighbouring ranks on the same machine; nothing
+ * when they do not all have room. `later`: they would have it if nothing else ran.
+ */
+export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>): Assignment[] | 'later' {
+  const { definition, partitions, course, tally } = job;
+  if (!definition.gang || course.gang?.stopping || tally.counts.waiting < partitions.length) return [];
+  const perNode = definition.gang.perNode ?? Infinity;
+  const candidates = [...rooms].filter(([, { node }]) => whyNot(job, node) === null);
+  const seats = (free: (room: Room) => number) =>
+    spread(
+      partitions.length,
+      candidates.map(([, room]) => Math.min(perNode, free(room))),
+    );
+  const counts = seats((room) => slotsFor(definition, room, room.compute));
+  if (!counts) return seats((room) => slotsFor(definition, room.compute, room.compute)) ? 'later' : [];
+  const assignments: Assignment[] = [];
+  candidates.forEach(([id, room], position) => {
+    const count = counts[position] ?? 0;
+    occupy(room, job, count);
+    for (const partition of partitions.slice(assignments.length, assignments.length + count)) {
+      assignments.push(attemptAt(job, partition, id));
+    }
+  });
+  return assignments;
+}
+
+/** So many over places with so much room each, as evenly as they allow; null: they have not enough. */
+export function spread(count: number, rooms: readonly number[]): number[] | null {
+  const seats = rooms.map(() => 0);
+  let left = count;
+  while (left > 0) {
+    const before = left;
+    for (const [position, room] of rooms.entries()) {
+      const taken = seats[position] ?? 0;
+      if (left === 0 || taken >= room) continue;
+      seats[position] = taken + 1;
+      left -= 1;
+    }
+    if (left === before) return null;
+  }
+  return seats;
+}
+
+/** Every rank is staged and can be reached: the gang may go. */
+export function isComplete({ definition, course, partitions, tally }: JobRecord): boolean {
+  if (!definition.gang || !course.gang || course.gang.goAt !== null || course.gang.stopping) return false;
+  if (course.ending || tally.counts.active < partitions.length) return false;
+  return partitions.every(({ tasks }) => tasks.some((task) => isLive(task) && task.reach !== null));
+}

@@ -1,0 +1,62 @@
+import type { ControllerEvent } from '../../state/events.ts';
+import { openJobs } from '../../state/job-selectors.ts';
+import type { ControllerState } from '../../state/state.ts';
+import { dispatch } from './dispatch.ts';
+import { isComplete } from './gang.ts';
+import { endedTasks, releasedShares, type ReviewInput } from './review.ts';
+import { roomsOf } from './room.ts';
+import { speculate } from './speculate.ts';
+
+export interface PlanJobsInput extends ReviewInput {
+  /** Look at everything that only time changes: about once a second. */
+  readonly review: boolean;
+}
+
+/**
+ * What follows for jobs. Costs nothing while no job is open.
+ * 1. Attempts that will not be reported are ended, shares of machines that are gone are given to the others, and the
+ *    oldest finished jobs go when there are too many. All that is decided anew on the state that has it.
+ * 2. A gang whose ranks are all there goes.
+ * 3. Waiting work goes to machines with room for it; what is left of that, to second copies of stragglers.
+ */
+export function planJobs(state: ControllerState, input: PlanJobsInput): ControllerEvent[] {
+  const { now, policy } = input;
+  const jobs = openJobs(state.jobs);
+  // 1.
+  if (input.review) {
+    const events = [...releasedShares(state, jobs, input), ...oldJobs(state, input)];
+    const ends = endedTasks(state, jobs, input);
+    if (ends.length > 0) events.push({ type: 'tasks-ended', at: now, ends });
+    if (events.length > 0) return events;
+  }
+  if (jobs.length === 0) return [];
+  // 2.
+  const events: ControllerEvent[] = [];
+  for (const job of jobs) {
+    if (!isComplete(job)) continue;
+    const start = job.course.gang?.start ?? 0;
+    events.push({ type: 'gang-started', at: now, jobId: job.definition.id, start });
+  }
+  // 3.
+  const rooms = roomsOf(state, jobs);
+  const assignments = dispatch(jobs, rooms, now, policy);
+  if (input.review) assignments.push(...speculate(jobs, rooms, now, policy));
+  if (assignments.length > 0) events.push({ type: 'tasks-assigned', at: now, assignments });
+  return events;
+}
+
+function oldJobs(state: ControllerState, { now, policy }: PlanJobsInput): ControllerEvent[] {
+  let jobs = state.jobs.size;
+  let partitions = 0;
+  for (const job of state.jobs.values()) partitions += job.partitions.length;
+  if (jobs <= policy.keptJobs && partitions <= policy.keptPartitions) return [];
+  const events: ControllerEvent[] = [];
+  for (const [jobId, job] of state.jobs) {
+    if (jobs <= policy.keptJobs && partitions <= policy.keptPartitions) break;
+    if (job.course.finishedAt === null) continue;
+    events.push({ type: 'job-removed', at: now, jobId, cause: 'old' });
+    jobs -= 1;
+    partitions -= job.partitions.length;
+  }
+  return events;
+}
