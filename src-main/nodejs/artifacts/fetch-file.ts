@@ -1,9 +1,10 @@
-import { open, readFile, rm, type FileHandle } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ARTIFACT_CHUNK_BYTES } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactId, NodeId } from '#shared/lib/ids.ts';
 import { namingFullDisk } from '../disk-full.ts';
+import { openComing, type Coming } from './coming.ts';
 import { chunkCount, chunkLength } from './digest.ts';
 import type { Hasher } from './hasher.ts';
 import type { SourcePool } from './source-pool.ts';
@@ -40,8 +41,6 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
   const path = join(folder, 'data');
   const count = chunkCount(bytes);
   let done = false;
-  const data = await open(path, 'a+');
-  await data.close();
   const coming = await openComing(join(folder, 'have'), path, bytes);
   const follower = count > 1 ? hasher.follow(path) : null;
   try {
@@ -68,14 +67,12 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
       }
       if (count === 0) throw new CoveyError('artifact_corrupt', `${id.slice(0, 12)} is not an empty file.`);
     }
-    await coming.close();
     await store.adopt(path, id, bytes, list);
     done = true;
   } catch (error) {
     throw namingFullDisk(error, store.directory);
   } finally {
     follower?.close();
-    await coming.close();
     // What is there of a large file is of use to the next attempt.
     if (done || count <= 1) await rm(folder, { recursive: true, force: true });
   }
@@ -171,51 +168,4 @@ async function receive({ pool, onBytes }: FetchFileContext, receiving: Receiving
     stopped = true;
     await Promise.allSettled(lanes);
   }
-}
-
-/** Which chunks of a file are here, also after a restart: a byte for each, written when the chunk is. */
-interface Coming {
-  has(index: number): boolean;
-  mark(index: number): Promise<void>;
-  unmark(index: number): Promise<void>;
-  /** Bytes from the start without a gap. */
-  prefix(): number;
-  bytes(): number;
-  close(): Promise<void>;
-}
-
-async function openComing(path: string, dataPath: string, bytes: number): Promise<Coming> {
-  const count = chunkCount(bytes);
-  const have = Buffer.alloc(count);
-  const before = await readFile(path).catch(() => Buffer.alloc(0));
-  if (before.length <= count) before.copy(have);
-  const data = await open(dataPath, 'r+');
-  try {
-    await data.truncate(bytes);
-  } finally {
-    await data.close();
-  }
-  let file: FileHandle | null = await open(path, 'w+', 0o600);
-  await file.write(have, 0, have.length, 0);
-  let contiguous = 0;
-  const set = async (index: number, value: number): Promise<void> => {
-    have[index] = value;
-    if (value === 0) contiguous = Math.min(contiguous, index);
-    await file?.write(have, index, 1, index);
-  };
-  return {
-    has: (index) => have[index] === 1,
-    mark: (index) => set(index, 1),
-    unmark: (index) => set(index, 0),
-    prefix() {
-      while (contiguous < count && have[contiguous] === 1) contiguous += 1;
-      return Math.min(bytes, contiguous * ARTIFACT_CHUNK_BYTES);
-    },
-    bytes: () => have.reduce((sum, value, index) => sum + (value === 1 ? chunkLength(bytes, index) : 0), 0),
-    async close() {
-      const closing = file;
-      file = null;
-      await closing?.close();
-    },
-  };
 }

@@ -1,0 +1,254 @@
+import { readFile, rm, statfs, writeFile } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { ArtifactStake, ArtifactView, TreeManifest } from '#shared/domain/artifact.ts';
+import { manifestFiles } from '#shared/domain/tree-manifest.ts';
+import { CoveyError } from '#shared/errors.ts';
+import type { Clock } from '#shared/lib/clock.ts';
+import type { ArtifactId, JobId, NodeId } from '#shared/lib/ids.ts';
+import type { Logger } from '#shared/lib/logger.ts';
+import type { ControllerFrame, WorkerFrame } from '#shared/protocol/session.ts';
+import { createArtifactFetcher } from '../../nodejs/artifacts/fetcher.ts';
+import type { Hasher } from '../../nodejs/artifacts/hasher.ts';
+import { createSharedWork } from '../../nodejs/artifacts/shared-work.ts';
+import type { ArtifactStore } from '../../nodejs/artifacts/store.ts';
+import type { Transport } from '../../nodejs/transport/transport.ts';
+import type { ArtifactRecordStore, ArtifactRow } from '../state/sqlite/artifact-store.ts';
+import type { Artifacts } from './artifacts.ts';
+import { collect } from './collect.ts';
+import { createOffers, type OffersOptions } from './offers.ts';
+import { createArtifactRecords } from './records.ts';
+import { createUploads, type UploadBody, type UploadView } from './uploads.ts';
+
+type FrameOf<T extends WorkerFrame['type']> = Extract<WorkerFrame, { type: T }>;
+
+export interface ArtifactServiceOptions {
+  readonly store: ArtifactStore;
+  readonly hasher: Hasher;
+  readonly records: ArtifactRecordStore;
+  readonly transport: Pick<Transport, 'readArtifact' | 'addArtifactGrant'>;
+  readonly self: OffersOptions['self'];
+  readonly send: OffersOptions['send'];
+  readonly member: OffersOptions['member'];
+  readonly rttMs: OffersOptions['rttMs'];
+  readonly broadcast: (frame: ControllerFrame) => void;
+  /** Most that the store may hold; null: what the disk has, but for a tenth of it. */
+  readonly quotaBytes: number | null;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How long an artifact stays after nothing needs it any more. */
+  readonly graceMs?: number;
+}
+
+/** All of `Artifacts`, and what the API and the sessions need. */
+export interface ArtifactService extends Artifacts {
+  list(): Promise<{ artifacts: ArtifactView[]; usedBytes: number; quotaBytes: number }>;
+  startUpload(body: UploadBody): Promise<UploadView>;
+  putChunk(uploadId: string, chunk: ArtifactId, pieces: readonly Buffer[]): Promise<void>;
+  finishUpload(uploadId: string, signal: AbortSignal): Promise<ArtifactView>;
+  /** @throws CoveyError `artifact_not_found` */
+  remove(ref: string): void;
+  collectNow(): Promise<{ removed: number; freedBytes: number }>;
+  /** To be read from; used from now on. @throws CoveyError `artifact_not_found`, `artifact_corrupt` */
+  open(ref: string): Promise<{ readonly row: ArtifactRow; readonly manifest: TreeManifest | null }>;
+  filePath(id: ArtifactId): string;
+  onWanted(nodeId: NodeId, frame: FrameOf<'artifact-wanted'>): void;
+  onHeld(nodeId: NodeId, frame: FrameOf<'artifacts-held'>): void;
+  onGone(nodeId: NodeId): void;
+  close(): void;
+}
+
+const defaultGraceMs = 3_600_000;
+const collectEveryMs = 10 * 60_000;
+/** What others of this machine need of the disk. */
+const reserveBytes = 256 * 1024 * 1024;
+const maxValueBytes = 64 * 1024 * 1024;
+
+export function createArtifactService(options: ArtifactServiceOptions): ArtifactService {
+  const { store, hasher, clock, logger } = options;
+  const graceMs = options.graceMs ?? defaultGraceMs;
+  const now = (): number => clock.now();
+  const records = createArtifactRecords(options.records, graceMs, now);
+  const offers = createOffers(options);
+  const fetcher = createArtifactFetcher({ store, hasher, transport: options.transport });
+  const fetching = createSharedWork<void>();
+  let collecting: Promise<{ removed: number; freedBytes: number }> | null = null;
+
+  const quota = async (): Promise<number> => {
+    if (options.quotaBytes !== null) return options.quotaBytes;
+    const { bavail, bsize } = await statfs(store.directory);
+    return Math.floor((store.usedBytes + bavail * bsize) * 0.9);
+  };
+  const freeBytes = async (): Promise<number> => {
+    const { bavail, bsize } = await statfs(store.directory);
+    return Math.min(bavail * bsize - reserveBytes, (await quota()) - store.usedBytes);
+  };
+  const runCollection = async (wantedBytes: number): Promise<{ removed: number; freedBytes: number }> => {
+    const { removed, freedBytes } = await collect({ store, records, uploads, graceMs, now: now(), wantedBytes });
+    for (let from = 0; from < removed.length; from += 4_096) {
+      options.broadcast({ type: 'artifacts-free', artifacts: removed.slice(from, from + 4_096) });
+    }
+    return { removed: removed.length, freedBytes };
+  };
+  const collectOnce = (wantedBytes = 0): Promise<{ removed: number; freedBytes: number }> =>
+    (collecting ??= runCollection(wantedBytes).finally(() => {
+      collecting = null;
+    }));
+  const ensureRoom = async (bytes: number): Promise<void> => {
+    const lacking = bytes - (await freeBytes());
+    if (lacking <= 0) return;
+    await collectOnce(lacking);
+    const free = await freeBytes();
+    if (bytes <= free) return;
+    throw new CoveyError(
+      'artifact_quota',
+      `This needs ${megabytes(bytes)} of the controller's store, which has room for ${megabytes(Math.max(0, free))}. Remove artifacts, then "covey artifacts gc".`,
+      { reasons: [{ code: 'quota', message: 'room', neededBytes: bytes, availableBytes: Math.max(0, free) }] },
+    );
+  };
+  const uploads = createUploads({ store, hasher, ensureRoom, now });
+
+  const view = (row: ArtifactRow): ArtifactView => ({
+    id: row.id,
+    kind: row.kind,
+    name: row.name,
+    bytes: row.bytes,
+    files: row.files,
+    createdAt: row.createdAt,
+    lastUsedAt: row.lastUsedAt,
+    pinned: row.pinned,
+    jobs: records.jobs(row.id),
+    holders: offers
+      .holders(row.id)
+      .map((nodeId) => ({ nodeId, nodeName: options.member(nodeId)?.name ?? nodeId.slice(0, 12) })),
+    collectableAt: records.collectableAt(row),
+  });
+  const get = (id: ArtifactId): ArtifactRow => records.get(id) ?? records.find(id);
+  const filesOf = async (stake: ArtifactStake): Promise<number> => {
+    if (stake.kind === 'file') return 1;
+    const manifest = await store.tree(stake.id);
+    if (!manifest) throw new CoveyError('artifact_corrupt', `${stake.id.slice(0, 12)} did not stay whole.`);
+    return manifestFiles(manifest).length;
+  };
+  /** A file of the store's `incoming` becomes an artifact. */
+  const settle = async (path: string, name: string, signal: AbortSignal): Promise<ArtifactStake> => {
+    const [digest] = await hasher.digest([path], signal);
+    if (!digest) throw new CoveyError('internal_error', 'A file was hashed without a result.');
+    await store.adopt(path, digest.sha256, digest.bytes, digest.chunks);
+    const stake = { id: digest.sha256, kind: 'file', bytes: digest.bytes } as const;
+    records.add(stake, 1, name, false);
+    return stake;
+  };
+  const inFolder = async <T>(work: (path: string) => Promise<T>): Promise<T> => {
+    const folder = await store.incoming();
+    try {
+      return await work(join(folder, 'data'));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  };
+
+  const timer = setInterval(() => {
+    collectOnce().catch((error: unknown) => {
+      logger.warn('artifacts could not be collected', { reason: CoveyError.from(error).message });
+    });
+  }, collectEveryMs);
+  timer.unref();
+
+  return {
+    resolve(ref) {
+      const { id, kind, bytes } = records.find(ref);
+      return { id, kind, bytes };
+    },
+    view: (id) => view(get(id)),
+    addReference: (jobId: JobId, ids) => records.refer(jobId, ids),
+    dropReferences: (jobId: JobId) => void records.release(jobId),
+    async fetch(stake, name, fromNode, signal) {
+      if (records.get(stake.id)) return records.used(stake.id);
+      await fetching.run(stake.id, signal, async (stop) => {
+        const here = stake.kind === 'file' ? store.file(stake.id) !== null : (await store.tree(stake.id)) !== null;
+        if (!here) {
+          await ensureRoom(stake.bytes);
+          const sources = async () => [
+            ...offers.sourceAt(fromNode, stake.id),
+            ...offers.sourcesFor(options.self.nodeId, stake.id, false).filter(({ nodeId }) => nodeId !== fromNode),
+          ];
+          await fetcher.fetch({ stake, sources, signal: stop, onProgress: () => undefined });
+        }
+        records.add(stake, await filesOf(stake), name, false);
+      });
+    },
+    concatenate: (ids, name, signal) =>
+      inFolder(async (path) => {
+        const rows = ids.map(get);
+        const tree = rows.find(({ kind }) => kind === 'tree');
+        if (tree) throw new CoveyError('artifact_invalid', `${tree.name} is a tree: only files can be joined.`);
+        await ensureRoom(rows.reduce((sum, { bytes }) => sum + bytes, 0));
+        await writeFile(path, '', { mode: 0o600 });
+        for (const { id } of rows) {
+          await pipeline(createReadStream(store.filePath(id)), createWriteStream(path, { flags: 'a' }), { signal });
+        }
+        return settle(path, name, signal);
+      }),
+    async readValue(id, maxBytes) {
+      const row = get(id);
+      const limit = Math.min(maxBytes, maxValueBytes);
+      if (row.kind === 'tree' || row.bytes > limit) {
+        throw new CoveyError('artifact_invalid', `${row.name} is no file of at most ${limit} bytes.`);
+      }
+      return readFile(store.filePath(id));
+    },
+    addBytes: (bytes, name) =>
+      inFolder(async (path) => {
+        await ensureRoom(bytes.length);
+        await writeFile(path, bytes, { mode: 0o600 });
+        return settle(path, name, new AbortController().signal);
+      }),
+    holders: (id) => offers.holders(id),
+
+    async list() {
+      const artifacts = records.list().map(view);
+      return { artifacts, usedBytes: store.usedBytes, quotaBytes: await quota() };
+    },
+    startUpload: (body) => uploads.start(body),
+    putChunk: (uploadId, chunk, pieces) => uploads.putChunk(uploadId, chunk, pieces),
+    async finishUpload(uploadId, signal) {
+      const { stake, files, name } = await uploads.finish(uploadId, signal);
+      return view(records.add(stake, files, name, true));
+    },
+    remove: (ref) => records.unpin(records.find(ref).id),
+    collectNow: () => collectOnce(),
+    async open(ref) {
+      const row = records.find(ref);
+      records.used(row.id);
+      const manifest = row.kind === 'tree' ? await store.tree(row.id) : null;
+      if (row.kind === 'tree' && !manifest) {
+        throw new CoveyError('artifact_corrupt', `Files of ${row.name} are missing in the controller's store.`);
+      }
+      return { row, manifest };
+    },
+    filePath: (id) => store.filePath(id),
+
+    onWanted(nodeId, { artifact }) {
+      const row = records.get(artifact);
+      if (row) records.used(artifact);
+      offers.answer(nodeId, row ? { id: row.id, kind: row.kind, bytes: row.bytes } : unknownStake(artifact), row !== null);
+    },
+    onHeld: (nodeId, { whole, added, removed }) => offers.told(nodeId, whole, added, removed),
+    onGone: (nodeId) => offers.gone(nodeId),
+    close() {
+      clearInterval(timer);
+      hasher.close();
+    },
+  };
+}
+
+/** A member may have it although it is not, or not yet, here. */
+function unknownStake(id: ArtifactId): ArtifactStake {
+  return { id, kind: 'file', bytes: 0 };
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6)} MB`;
+}
