@@ -19,7 +19,7 @@ export async function showJobLog(
   if (json && !flags.follow) return io.out(`${JSON.stringify(first)}\n`);
   if (first.truncated) io.err('What it printed before is not kept.\n');
   if (first.output === '' && !flags.follow) io.err('It has printed nothing.\n');
-  print(io.out, json, first, first.output);
+  print(io, json, first, first.output);
 
   const stop = new AbortController();
   const removeListener = io.onInterrupt(() => stop.abort());
@@ -28,12 +28,7 @@ export async function showJobLog(
     while (flags.follow && last.running && !stop.signal.aborted) {
       await io.sleep(everyMs, stop.signal);
       const next = await read();
-      print(
-        io.out,
-        json,
-        next,
-        next.taskId === last.taskId ? newPart(last.output, next.output) : next.output,
-      );
+      print(io, json, next, next.taskId === last.taskId ? newPart(last.output, next.output) : next.output);
       last = next;
     }
   } finally {
@@ -41,11 +36,11 @@ export async function showJobLog(
   }
 }
 
-function print(out: (text: string) => void, json: boolean, log: JobLog, text: string): void {
+function print(io: CommandContext['io'], json: boolean, log: JobLog, text: string): void {
   if (text === '') return;
-  if (json) return out(`${JSON.stringify({ ...log, output: text })}\n`);
+  if (json) return io.out(`${JSON.stringify({ ...log, output: text })}\n`);
   const lines = text.split('\n').map((line) => printable(line.replace(/\r$/, '')));
-  out(lines.join('\n') + (text.endsWith('\n') ? '' : '\n'));
+  io.out(lines.join('\n') + (text.endsWith('\n') ? '' : '\n'));
 }
 
 /**

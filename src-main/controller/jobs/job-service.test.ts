@@ -24,7 +24,13 @@ let results: ScriptedResults;
 let service: JobService;
 
 beforeEach(() => {
-  bench.runtime.dispatch(joined('a', 'alpha'), joined('b', 'beta'), connected('a'), connected('b'));
+  bench.runtime.dispatch(
+    joined('a', 'alpha'),
+    joined('b', 'beta'),
+    // Without a word of what they can compute the scheduler leaves them alone: tests say who gets what.
+    connected('a'),
+    connected('b'),
+  );
   artifacts = scriptedArtifacts({
     numbers: stakeOf('1', 8_000),
     rows: stakeOf('2', 500),
@@ -39,7 +45,6 @@ beforeEach(() => {
     artifacts,
     store: results,
     models: () => ['tiny'],
-    whyNot: (_state, _job, node) => (node.durable.id === b ? 'it lends no commands' : null),
   });
 });
 
@@ -167,8 +172,8 @@ describe('a job that runs', () => {
       notes: [],
     });
     expect(view.shares).toMatchObject([
-      { nodeName: 'alpha', running: 1, doneUnits: 0, whyNot: null },
-      { nodeName: 'beta', running: 0, doneUnits: 1, whyNot: 'it lends no commands' },
+      { nodeName: 'alpha', running: 1, doneUnits: 0, whyNot: 'runs a version that knows no jobs' },
+      { nodeName: 'beta', running: 0, doneUnits: 1, whyNot: 'runs a version that knows no jobs' },
     ]);
     const { partitions, total } = service.partitions(id, { from: 0, limit: 10 });
     expect(total).toBe(3);
@@ -240,6 +245,18 @@ describe('a job that runs', () => {
       service.setDistribution(id, { mode: 'manual', shares: [{ node: 'gamma', percent: 1 }] }),
     ).toThrow('gamma');
   });
+});
+
+test('a job that waits says for whom', () => {
+  bench.runtime.dispatch({
+    type: 'drain-started',
+    at: 1_500,
+    nodeId: b,
+    drain: { startedAt: 1_500, deadlineAt: 9_000, completedAt: null },
+  });
+  expect(submit(command).notes).toEqual([
+    'It waits, no machine can take it now: alpha runs a version that knows no jobs; beta is draining.',
+  ]);
 });
 
 describe('a list', () => {

@@ -18,13 +18,12 @@ import { jobStatus, partitionStatus } from '../state/job-selectors.ts';
 import type { JobRecord } from '../state/job-state.ts';
 import type { JobResults } from './job-results.ts';
 import { findJob, isUnfinished } from './job-refs.ts';
-import { jobStats, jobView, partitionView, taskView, type WhyNot } from './job-views.ts';
+import { jobStats, jobView, partitionView, taskView } from './job-views.ts';
 import { checkShares, resolveDistribution, submitJob, type SubmitContext } from './submit.ts';
 
 export interface JobServiceOptions extends SubmitContext {
   readonly store: Pick<JobResults, 'output'>;
   readonly sessions: Pick<SessionRegistry, 'request'>;
-  readonly whyNot: WhyNot;
 }
 
 type Query<Schema extends z.ZodType> = z.output<Schema>;
@@ -52,9 +51,9 @@ export interface JobService {
 const logMs = 10_000;
 
 export function createJobService(options: JobServiceOptions): JobService {
-  const { runtime, clock, sessions, store, whyNot } = options;
+  const { runtime, clock, sessions, store } = options;
   const jobOf = (ref: string): JobRecord => findJob(runtime.state, ref);
-  const view = (job: JobRecord): JobView => jobView(runtime.state, job, whyNot, clock.now());
+  const view = (job: JobRecord): JobView => jobView(runtime.state, job, clock.now());
   const again = (id: JobId): JobView => view(jobOf(id));
 
   return {

@@ -1,6 +1,7 @@
 import type { JobView, PartitionView, ShareView, TaskView } from '#shared/domain/job.ts';
 import type { JobStats } from '#shared/api/jobs.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
+import { slotsFor, whyNot } from '../scheduler/jobs/fit.ts';
 import { isLive, unitsOf } from '../state/job-shares.ts';
 import { jobStatus, liveTasks, partitionStatus } from '../state/job-selectors.ts';
 import {
@@ -12,11 +13,8 @@ import {
 } from '../state/job-state.ts';
 import type { ControllerState, NodeRecord } from '../state/state.ts';
 
-/** Why a machine gets nothing of a job; null: it may. */
-export type WhyNot = (state: ControllerState, job: JobRecord, node: NodeRecord) => string | null;
-
 /** A job for people. @param now for what is running */
-export function jobView(state: ControllerState, job: JobRecord, whyNot: WhyNot, now: number): JobView {
+export function jobView(state: ControllerState, job: JobRecord, now: number): JobView {
   const { definition, course, tally } = job;
   const { counts } = tally;
   const status = jobStatus(job);
@@ -24,7 +22,7 @@ export function jobView(state: ControllerState, job: JobRecord, whyNot: WhyNot, 
   const speed = jobSpeed(job, doneUnits, now);
   const left = course.total === null ? null : Math.max(0, course.total - doneUnits);
   const running = course.phase === 'running';
-  const shares = shareViews(state, job, whyNot);
+  const shares = shareViews(state, job);
   return {
     id: definition.id,
     name: definition.name,
@@ -68,10 +66,10 @@ function jobSpeed({ course }: JobRecord, doneUnits: number, now: number): number
   return ms > 0 ? (doneUnits / ms) * 1_000 : null;
 }
 
-function shareViews(state: ControllerState, job: JobRecord, whyNot: WhyNot): ShareView[] {
+function shareViews(state: ControllerState, job: JobRecord): ShareView[] {
   const { course, tally } = job;
   const whole = course.total ?? 0;
-  const targets = targetPercents(state, job, whyNot);
+  const targets = targetPercents(state, job);
   const ids = new Set<NodeId>([...state.nodes.keys(), ...tally.nodes.keys()]);
   return [...ids].map((nodeId): ShareView => {
     const node = state.nodes.get(nodeId);
@@ -84,24 +82,13 @@ function shareViews(state: ControllerState, job: JobRecord, whyNot: WhyNot): Sha
       doneUnits: done?.doneUnits ?? 0,
       running: done?.active ?? 0,
       unitsPerS: done?.unitsPerS ?? null,
-      whyNot:
-        course.finishedAt !== null
-          ? null
-          : node === undefined
-            ? 'it was removed'
-            : (notNamed(job, nodeId) ?? whyNot(state, job, node)),
+      whyNot: course.finishedAt !== null ? null : node === undefined ? 'was removed' : whyNot(job, node),
     };
   });
 }
 
-function notNamed({ course }: JobRecord, nodeId: NodeId): string | null {
-  const { distribution } = course;
-  if (distribution.mode === 'auto') return null;
-  return distribution.shares.some((share) => share.nodeId === nodeId) ? null : 'the shares do not name it';
-}
-
 /** By hand: the weights. By speed: of the machines that may take some, as far as all of them are measured. */
-function targetPercents(state: ControllerState, job: JobRecord, whyNot: WhyNot): Map<NodeId, number> {
+function targetPercents(state: ControllerState, job: JobRecord): Map<NodeId, number> {
   const { distribution } = job.course;
   const weights = new Map<NodeId, number>();
   if (distribution.mode === 'manual') {
@@ -109,7 +96,7 @@ function targetPercents(state: ControllerState, job: JobRecord, whyNot: WhyNot):
   } else {
     for (const [nodeId, node] of state.nodes) {
       const speed = speedOf(job, node);
-      if (speed === null || whyNot(state, job, node) !== null) continue;
+      if (speed === null || whyNot(job, node) !== null) continue;
       weights.set(nodeId, speed);
     }
   }
@@ -121,9 +108,8 @@ function targetPercents(state: ControllerState, job: JobRecord, whyNot: WhyNot):
 function speedOf({ definition, tally }: JobRecord, { durable, live }: NodeRecord): number | null {
   const perTask = tally.nodes.get(durable.id)?.unitsPerS ?? null;
   if (perTask === null) return null;
-  const { demand } = definition;
-  const slots = demand.wholeNode ? 1 : Math.max(1, Math.floor((live.compute?.cpus ?? 1) / demand.cpus));
-  return perTask * slots;
+  if (live.compute === null) return perTask;
+  return perTask * Math.max(1, slotsFor(definition, live.compute, live.compute));
 }
 
 /** That it waits, and for what. */
@@ -134,11 +120,11 @@ function waitingNotes(job: JobRecord, shares: readonly ShareView[]): string[] {
   if (course.phase === 'collecting' || job.preparation?.phase === 'active') return [];
   const able = shares.filter((share) => share.whyNot === null);
   if (able.length > 0) return [];
-  const reasons = shares.map((share) => `${share.nodeName}: ${share.whyNot ?? ''}`).slice(0, 8);
+  const reasons = shares.map((share) => `${share.nodeName} ${share.whyNot ?? ''}`).slice(0, 8);
   return [
     reasons.length === 0
       ? 'It waits: no machine has joined yet.'
-      : `It waits, no machine can take it now. ${reasons.join('; ')}.`,
+      : `It waits, no machine can take it now: ${reasons.join('; ')}.`,
   ];
 }
 

@@ -89,7 +89,7 @@ export const shareViewSchema = z.object({
   doneUnits: z.number(),
   running: z.number().int(),
   unitsPerS: z.number().nullable(),
-  /** Why it gets nothing of this job; null: it does. */
+  /** Why it gets nothing of this job, a sentence without its subject; null: it does. */
   whyNot: z.string().nullable(),
 });
 export type ShareView = z.infer<typeof shareViewSchema>;
