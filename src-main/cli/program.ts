@@ -1,18 +1,23 @@
 import { Command } from 'commander';
 import { addAccessCommands } from './commands/access.ts';
+import { addCompletionCommands } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
 import { addDeploymentCommands } from './commands/deployments.ts';
+import { addDeviceCommands } from './commands/devices.ts';
 import { addDiscoverCommand } from './commands/discover.ts';
+import { addDistributionCommands } from './commands/distribution.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addLinksCommand } from './commands/links.ts';
 import { addJoiningCommands } from './commands/joining.ts';
 import { addIdentityCommands } from './commands/identity.ts';
+import { addJobCommands } from './commands/jobs.ts';
 import { addLendCommands } from './commands/lend.ts';
 import { addLoadCommands } from './commands/load.ts';
 import { addModelCommands } from './commands/models.ts';
 import { addNodeActionCommands } from './commands/node-actions.ts';
 import { addNodeCommands } from './commands/nodes.ts';
 import { addStatusCommand } from './commands/status.ts';
+import { addTaskCommands } from './commands/tasks.ts';
 import { addWatchingCommands } from './commands/watching.ts';
 import type { CliIo } from './io.ts';
 import { createRegistry, type AddCommands, type RunCommand } from './registry.ts';
@@ -28,8 +33,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no controller reached.`;
 const parts: readonly AddCommands[] = [
   addStatusCommand,
   addNodeCommands,
+  addDeviceCommands,
   addLoadCommands,
   addDeploymentCommands,
+  addJobCommands,
+  addTaskCommands,
+  addDistributionCommands,
   addDiscoverCommand,
   addJoiningCommands,
   addNodeActionCommands,
@@ -41,6 +50,7 @@ const parts: readonly AddCommands[] = [
   addDoctorCommand,
   addLinksCommand,
   addIdentityCommands,
+  addCompletionCommands,
 ];
 
 /** The `covey` command line. Both `covey nodes` and `covey nodes list` work, and `workers` is the same word. */
