@@ -42,6 +42,8 @@ function open(): void {
     controllerName: 'c',
     onLog: () => undefined,
     onDialRequest: () => undefined,
+    onArtifacts: () => undefined,
+    onGone: () => undefined,
     greet: () => [],
     contest: { silenceMs: 3_000, confirmMs: 300 },
   });

@@ -50,6 +50,8 @@ beforeEach(() => {
     controllerName: 'c',
     onLog: () => undefined,
     onDialRequest: () => undefined,
+    onArtifacts: () => undefined,
+    onGone: () => undefined,
     greet: () => [],
   });
   runtime.dispatch({ type: 'node-joined', at: clock.now(), nodeId: nodeId('a'), name: 'alpha' });

@@ -13,12 +13,13 @@ import {
 import type { WorkerMethod, WorkerParams, WorkerResult } from '#shared/protocol/requests.ts';
 import type { PeerSession } from '../../nodejs/transport/transport.ts';
 import type { Runtime } from '../runtime/runtime.ts';
-import type { NotedKind } from '../state/events.ts';
+import type { ControllerEvent, NotedKind } from '../state/events.ts';
 import type { NodeFacts } from '../state/state.ts';
 import { createContests, type ContestTimings } from './contests.ts';
-import { pushDesiredState } from './desired.ts';
+import { pushDesiredState, type SendText } from './desired.ts';
 import { claimOf, identityInUse, identityMoved, pairKey, type Claim } from './identity-claims.ts';
 import { createRequestTracker, type RequestOptions, type RequestTracker } from './request-tracker.ts';
+import { createTaskFrames } from './task-frames.ts';
 
 export interface SessionRegistryOptions {
   readonly runtime: Runtime;
@@ -27,10 +28,19 @@ export interface SessionRegistryOptions {
   readonly controllerName: string;
   readonly onLog: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'log' }>) => void;
   readonly onDialRequest: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'dial-request' }>) => void;
+  readonly onArtifacts: (
+    nodeId: NodeId,
+    frame: Extract<WorkerFrame, { type: 'artifact-wanted' | 'artifacts-held' }>,
+  ) => void;
+  /** The node has no session any more. */
+  readonly onGone: (nodeId: NodeId) => void;
+  readonly onArtifactFrame?: (nodeId: NodeId, frame: ArtifactFrame) => void;
   /** A session was welcomed: what every worker is told then. */
   readonly greet: (nodeId: NodeId) => readonly ControllerFrame[];
   readonly contest?: ContestTimings;
 }
+
+export type ArtifactFrame = Extract<WorkerFrame, { type: 'artifact-wanted' | 'artifacts-held' }>;
 
 /** The workers' sessions: frames in become facts, the desired state goes out whole whenever it changes. */
 export interface SessionRegistry {
@@ -69,7 +79,9 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
   const conflictsNoted = new Map<string, number>();
   let lastSessionId = 0;
 
-  const desired = pushDesiredState(runtime, (nodeId, text) => connected.get(nodeId)?.session.send(text));
+  const sendText: SendText = (nodeId, text) => connected.get(nodeId)?.session.send(text);
+  const desired = pushDesiredState(runtime, sendText);
+  const tasks = createTaskFrames({ runtime, clock, leaseMs: timings.taskLeaseMs, send: sendText });
 
   const refuse = (session: PeerSession, error: CoveyError): void => {
     logger.warn('session refused', { node: session.peerId.slice(0, 12), code: error.code });
@@ -133,7 +145,9 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
     for (const frame of options.greet(nodeId)) send(session, frame);
     const moved = identityMoved(node.durable.facts, claim);
     if (moved) send(session, { type: 'notice', error: moved.toBody() });
-    runtime.dispatch({
+    const observed = hello.tasks ?? [];
+    const reconciled = tasks.reconcile(nodeId, observed);
+    const opened: ControllerEvent = {
       type: 'session-opened',
       at: clock.now(),
       nodeId,
@@ -146,7 +160,9 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       lend: hello.lend ?? null,
       compute: hello.compute ?? null,
       engines: hello.engines,
-    });
+    };
+    runtime.dispatch(opened, ...reconciled);
+    tasks.opened(nodeId, observed);
     if (moved) noteConflict(nodeId, `moved ${claim.machine}`, moved, 'security-identity-moved');
     return entry;
   };
@@ -199,8 +215,22 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       case 'log':
         options.onLog(nodeId, frame);
         return true;
+      case 'tasks':
+        tasks.reported(nodeId, frame.reports);
+        return true;
+      case 'compute':
+        runtime.dispatch({ type: 'compute-observed', at, nodeId, compute: frame.compute });
+        return true;
+      case 'artifact-wanted':
+      case 'artifacts-held':
+        options.onArtifactFrame?.(nodeId, frame);
+        return true;
       case 'dial-request':
         options.onDialRequest(nodeId, frame);
+        return true;
+      case 'artifact-wanted':
+      case 'artifacts-held':
+        options.onArtifacts(nodeId, frame);
         return true;
       case 'goodbye':
         closed(nodeId, entry, true);
@@ -216,6 +246,8 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
     if (current) {
       connected.delete(nodeId);
       desired.closed(nodeId);
+      tasks.closed(nodeId);
+      options.onGone(nodeId);
     }
     runtime.dispatch({ type: 'session-closed', at: clock.now(), nodeId, sessionId: entry.id, goodbye });
     if (current) contests.ended(nodeId);
@@ -304,6 +336,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
     },
     closeAll() {
       desired.stop();
+      tasks.stop();
       contests.clear();
       for (const entry of connected.values()) entry.session.close();
     },

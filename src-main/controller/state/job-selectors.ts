@@ -58,7 +58,12 @@ export function findTask(
 
 /** It is to run on: given to a machine, not ended, and nobody has told it to end. */
 export function isWanted(job: JobRecord, task: TaskRecord): boolean {
-  return isLive(task) && job.course.ending === null && !job.course.gang?.stopping;
+  return isLive(task) && !isStopping(job);
+}
+
+/** What runs of it is to be ended. */
+export function isStopping({ course }: JobRecord): boolean {
+  return course.ending !== null || Boolean(course.gang?.stopping);
 }
 
 /** Whether the work of open jobs is on this machine. */

@@ -7,6 +7,7 @@ import { initial } from './migrations/001-initial.ts';
 import { trust } from './migrations/002-trust.ts';
 import { dashboard } from './migrations/003-dashboard.ts';
 import { jobs } from './migrations/004-jobs.ts';
+import { artifacts } from './migrations/005-artifacts.ts';
 
 /** One step of the schema. Numbered from 1 without gaps, never changed once released. */
 export interface Migration {
@@ -15,7 +16,7 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const migrations: readonly Migration[] = [initial, trust, dashboard, jobs];
+export const migrations: readonly Migration[] = [initial, trust, dashboard, jobs, artifacts];
 
 export type Connection = Database.Database;
 

@@ -28,6 +28,5 @@ export const jobs = {
     CREATE INDEX task_outputs_by_job ON task_outputs (job_no);
 
     ALTER TABLE events ADD COLUMN job_id TEXT;
-    CREATE INDEX events_by_job ON events (job_id) WHERE job_id IS NOT NULL;
   `,
 } as const;
