@@ -15,15 +15,22 @@ import type { SelfPort } from '../nodejs/self-port.ts';
 import { createSettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { SettingsStore } from '../nodejs/settings/settings-store.ts';
 import type { Member, Transport, TransportAudit } from '../nodejs/transport/transport.ts';
+import type { Hasher } from '../nodejs/artifacts/hasher.ts';
+import type { ArtifactStore } from '../nodejs/artifacts/store.ts';
 import { createAccess } from './access/access.ts';
+import { createArtifactService } from './artifacts/artifact-service.ts';
 import { publishProgress } from './deployments/progress.ts';
 import { createLeaderDialer } from './deployments/reach-leader.ts';
 import { createRoutes } from './deployments/routes.ts';
 import { createControllerDoctor } from './doctor/controller-doctor.ts';
 import { createLinks } from './doctor/links.ts';
+import { artifactRoutesGroup } from './gateway/api/artifact-routes.ts';
+import { jobRoutesGroup } from './gateway/api/job-routes.ts';
 import { joiningRoutesGroup } from './gateway/api/joining-routes.ts';
 import { createGateway, type Gateway } from './gateway/gateway.ts';
 import type { DialUpstream } from './gateway/ports.ts';
+import { createCollector } from './jobs/collector.ts';
+import { createJobService } from './jobs/job-service.ts';
 import { createJoining } from './joining/joining.ts';
 import { membersOf } from './members.ts';
 import { createTransfers } from './models/transfers.ts';
@@ -38,6 +45,7 @@ import { createDialBacks } from './sessions/dial-backs.ts';
 import { createSessionRegistry, type SessionRegistry } from './sessions/session-registry.ts';
 import type { NotedKind } from './state/events.ts';
 import { createAccessStore } from './state/sqlite/access-store.ts';
+import { createArtifactRecordStore } from './state/sqlite/artifact-store.ts';
 import { openDatabase } from './state/sqlite/database.ts';
 import { createJoiningStore } from './state/sqlite/joining-store.ts';
 import { createStore } from './state/sqlite/store.ts';
@@ -60,6 +68,8 @@ export interface ControllerOptions {
   readonly settings: SettingsStore;
   readonly local: LocalAccess;
   readonly engine: OwnEngine;
+  /** Open; the store is in the data directory. */
+  readonly artifacts: { readonly store: ArtifactStore; readonly hasher: Hasher };
   /** What this machine itself has noticed, a copy of its identity for instance. */
   readonly notices: () => readonly ErrorBody[];
   /** Whether this machine is lent now; null: it has no worker. */
@@ -158,11 +168,34 @@ export async function createController(options: ControllerOptions): Promise<Cont
         }
       },
       onDialRequest: (from, frame) => dialBacks.onDialRequest(from, frame),
+      onArtifacts(from, frame) {
+        if (frame.type === 'artifact-wanted') artifacts.onWanted(from, frame);
+        else artifacts.onHeld(from, frame);
+      },
+      onGone: (gone) => artifacts.onGone(gone),
       greet: () => [
         { type: 'controller-addresses', addresses: addresses() },
         { type: 'cluster-secret', secret: joining.clusterSecret() },
       ],
     });
+    const artifacts = createArtifactService({
+      ...options.artifacts,
+      records: createArtifactRecordStore(connection),
+      transport,
+      self: { nodeId, name: options.name, addresses },
+      send: (to, frame) => sessions.send(to, frame),
+      broadcast: (frame) => sessions.broadcast(frame),
+      member(id) {
+        const node = runtime.state.nodes.get(id);
+        if (!node?.live.session) return null;
+        return { name: node.durable.name, addresses: node.durable.facts?.addresses ?? [] };
+      },
+      rttMs: (from, to) => links.latest(from, to)?.rttMs ?? null,
+      quotaBytes: null,
+      clock,
+      logger: logger.child({ part: 'artifacts' }),
+    });
+    closers.push(() => artifacts.close());
     const dialBacks = createDialBacks({
       runtime,
       sessions,
@@ -309,6 +342,24 @@ export async function createController(options: ControllerOptions): Promise<Cont
       },
     });
 
+    const collector = createCollector({
+      runtime,
+      store: store.jobs,
+      artifacts,
+      clock,
+      logger: logger.child({ part: 'jobs' }),
+    });
+    collector.start();
+    closers.push(() => collector.close());
+    const jobs = createJobService({
+      runtime,
+      store: store.jobs,
+      sessions,
+      artifacts,
+      models: () => routes.models().map(({ id }) => id),
+      clock,
+    });
+
     const gateway = await createGateway({
       listen: options.api,
       memberSocketPath: options.gatewaySocket,
@@ -326,6 +377,8 @@ export async function createController(options: ControllerOptions): Promise<Cont
       settings,
       self: self.port,
       joining: joiningRoutesGroup(joining),
+      jobs: jobRoutesGroup(jobs),
+      artifacts: artifactRoutesGroup(artifacts),
       links,
       note,
       clock,

@@ -53,6 +53,8 @@ beforeEach(async () => {
     settings: await openSettings(directory),
     self: scriptedSelf('controller'),
     joining: { prefix: '/api', errorShape: coveyShape, routes: [] },
+    artifacts: { prefix: '/api', errorShape: coveyShape, routes: [] },
+    jobs: { prefix: '/api', errorShape: coveyShape, routes: [] },
     links: { list: () => [] },
     note: () => undefined,
     clock: { now: Date.now },
@@ -71,7 +73,7 @@ afterEach(async () => {
 const ownPaths = Object.values(selfRoutes)
   .filter(({ method, access }) => method === 'GET' && access === 'local')
   .map(({ path }) => path);
-const joiningPaths = /^\/api\/(invites|pending|blocked|cluster-secret)/;
+const joiningPaths = /^\/api\/(invites|pending|blocked|cluster-secret|jobs|tasks|artifacts)/;
 
 const bearer = (token: string): RequestInit => ({ headers: { authorization: `Bearer ${token}` } });
 

@@ -34,6 +34,10 @@ export interface GatewayOptions {
   readonly self: SelfPort;
   /** The routes of joining, see joiningRoutesGroup. */
   readonly joining: RouteGroup;
+  /** The routes of jobs, see jobRoutesGroup. */
+  readonly jobs: RouteGroup;
+  /** The routes of artifacts, see artifactRoutesGroup. */
+  readonly artifacts: RouteGroup;
   /** The last measurement of every pair of machines. */
   readonly links: { list(): readonly PairCheck[] };
   /** For the list of events. */
@@ -68,6 +72,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     openAiRoutes({ ...options, lostGraceMs }),
     coreRoutesGroup(options.service),
     options.joining,
+    options.jobs,
+    options.artifacts,
     accessRoutesGroup(access, () => apiAddress),
     apiGroup({ links: selfRoutes.links }, { links: () => ({ links: [...options.links.list()] }) }),
   ];

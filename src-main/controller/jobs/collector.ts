@@ -8,12 +8,12 @@ import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { acceptedTask } from '../state/apply-reports.ts';
 import type { JobRecord, PartitionRecord } from '../state/job-state.ts';
-import type { JobResults } from './job-results.ts';
+import type { JobStore } from '../state/sqlite/job-store.ts';
 import { combine, type PartitionResult } from './kinds/combine.ts';
 
 export interface CollectorOptions {
   readonly runtime: Pick<Runtime, 'state' | 'dispatch' | 'onTurn'>;
-  readonly store: Pick<JobResults, 'result'>;
+  readonly store: Pick<JobStore, 'result'>;
   readonly artifacts: Pick<Artifacts, 'fetch' | 'addReference' | 'dropReferences' | 'concatenate'>;
   readonly clock: Clock;
   readonly logger: Logger;

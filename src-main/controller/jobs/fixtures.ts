@@ -4,7 +4,7 @@ import { taskId, type ArtifactId, type JobId, type NodeId, type TaskId } from '#
 import { CoveyError } from '#shared/errors.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Assignment } from '../state/job-events.ts';
-import type { JobResults } from './job-results.ts';
+import type { JobStore } from '../state/sqlite/job-store.ts';
 
 /** For tests: artifacts by name, and what became of them. */
 export interface ScriptedArtifacts extends Artifacts {
@@ -54,7 +54,7 @@ export function scriptedArtifacts(stakes: Readonly<Record<string, ArtifactStake>
   return artifacts;
 }
 
-export interface ScriptedResults extends JobResults {
+export interface ScriptedResults extends Pick<JobStore, 'result' | 'output'> {
   put(jobId: JobId, index: number, result: TaskResult): void;
   readonly outputs: Map<TaskId, string>;
 }

@@ -16,13 +16,13 @@ import type { SessionRegistry } from '../sessions/session-registry.ts';
 import { isLive } from '../state/job-shares.ts';
 import { jobStatus, partitionStatus } from '../state/job-selectors.ts';
 import type { JobRecord } from '../state/job-state.ts';
-import type { JobResults } from './job-results.ts';
+import type { JobStore } from '../state/sqlite/job-store.ts';
 import { findJob, isUnfinished } from './job-refs.ts';
 import { jobStats, jobView, partitionView, taskView } from './job-views.ts';
 import { checkShares, resolveDistribution, submitJob, type SubmitContext } from './submit.ts';
 
 export interface JobServiceOptions extends SubmitContext {
-  readonly store: Pick<JobResults, 'output'>;
+  readonly store: Pick<JobStore, 'output'>;
   readonly sessions: Pick<SessionRegistry, 'request'>;
 }
 

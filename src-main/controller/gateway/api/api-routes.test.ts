@@ -120,6 +120,7 @@ const table: [keyof typeof coreRoutes, string, unknown, Call, number, unknown][]
     200,
     { did: 'resume' },
   ],
+  ['pingNode', '/api/nodes/attic/ping', undefined, { method: 'ping', args: ['attic'] }, 200, { did: 'ping' }],
   ['pause', '/api/nodes/attic/pause', undefined, { method: 'pause', args: ['attic'] }, 200, { did: 'pause' }],
   [
     'renameNode',
