@@ -14,6 +14,8 @@ export const entries = {
   'transport-host': 'src-main/nodejs/transport/transport-host.ts',
   'engine-host': 'src-worker/engines/host/engine-host.ts',
   'artifact-hasher': 'src-main/nodejs/artifacts/hasher-host.ts',
+  'kernel-host': 'src-worker/engines/kernels/host/kernel-host.ts',
+  'task-runner': 'src-worker/engines/task-runner/host/task-runner-host.ts',
   electron: 'src-main/electron/main.ts',
 };
 

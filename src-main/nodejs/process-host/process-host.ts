@@ -2,7 +2,7 @@
  * Forks our own child processes. Two implementations share this interface: Node.js `child_process` (headless)
  * and Electron utility processes (desktop); the entry files are the same and find out which by `parentPort()`.
  */
-export type HostEntry = 'engine-host' | 'transport-host' | 'artifact-hasher';
+export type HostEntry = 'engine-host' | 'transport-host' | 'artifact-hasher' | 'kernel-host' | 'task-runner';
 
 export interface ForkOptions {
   /** For logs and process lists: `engine d-1a2b3c4d.1.0`. */

@@ -52,6 +52,22 @@ export const lendRulesSchema = z
         commands: z.boolean().default(false),
       })
       .prefault({}),
+    /**
+     * Programs whose job asks for it see the network of this machine, and ranks of gangs may listen on these ports at
+     * this interface: the one exception to the one port. null: no program does.
+     */
+    network: z
+      .strictObject({
+        interface: z.string().regex(/^[^\s/\p{C}]{1,64}$/u, 'must be the name of a network interface'),
+        ports: z
+          .strictObject({
+            from: z.number().int().min(1024).max(65_535),
+            to: z.number().int().min(1024).max(65_535),
+          })
+          .refine(({ from, to }) => from <= to, { message: 'must not be below `from`', path: ['to'] }),
+      })
+      .nullable()
+      .default(null),
   })
   .prefault({});
 export type LendRules = z.infer<typeof lendRulesSchema>;

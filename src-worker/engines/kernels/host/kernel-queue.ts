@@ -1,0 +1,161 @@
+import { CoveyError } from '#shared/errors.ts';
+import type { KernelCall } from '#shared/domain/kernel-call.ts';
+import type { KernelPartial } from '#shared/domain/kernel-results.ts';
+import type { KernelReport, KernelTask, KernelWork } from '#shared/host/kernel-host.ts';
+import type { JobId, TaskId } from '#shared/lib/ids.ts';
+
+/** The native library as the queue uses it. */
+export interface KernelRunner {
+  /** Maps the files of a job. Throws CoveyError. */
+  open(work: KernelWork): OpenWork;
+}
+export interface OpenWork {
+  /** @throws CoveyError `cancelled` when the signal aborts, else what is wrong with the input */
+  run(
+    call: KernelCall,
+    from: number,
+    to: number,
+    options: {
+      readonly threads: number;
+      readonly signal: AbortSignal;
+      readonly onProgress: (fraction: number) => void;
+    },
+  ): Promise<KernelPartial>;
+  close(): void;
+}
+
+export interface KernelQueue {
+  add(threads: number, works: readonly KernelWork[], tasks: readonly KernelTask[]): void;
+  cancel(taskIds: readonly TaskId[]): void;
+  forget(jobIds: readonly JobId[]): void;
+}
+
+/** Reports wait this long for others, and no more than so many. */
+const flushMs = 4;
+const flushCount = 128;
+/** A task that takes longer is said to have started, and how far it is. */
+const momentMs = 50;
+const progressMs = 500;
+
+/** Runs tasks one after the other in the order in which they came, and tells of them in bundles. */
+export function createKernelQueue(
+  runner: KernelRunner,
+  emit: (reports: readonly KernelReport[]) => void,
+  now: () => number,
+): KernelQueue {
+  const works = new Map<JobId, KernelWork>();
+  const opened = new Map<JobId, OpenWork>();
+  const waiting: KernelTask[] = [];
+  let current: {
+    readonly task: KernelTask;
+    readonly stopping: AbortController;
+    readonly startedAt: number;
+    fraction: number;
+    toldAt: number | null;
+  } | null = null;
+  let threads = 1;
+  let reports: KernelReport[] = [];
+  let flushedAt = 0;
+  let busy = false;
+
+  const flush = (): void => {
+    flushedAt = now();
+    if (reports.length === 0) return;
+    const told = reports;
+    reports = [];
+    emit(told);
+  };
+  const tell = (report: KernelReport): void => {
+    reports.push(report);
+    if (reports.length >= flushCount || now() - flushedAt >= flushMs) flush();
+  };
+
+  const workOf = (jobId: JobId): { readonly work: KernelWork; readonly open: OpenWork } => {
+    const work = works.get(jobId);
+    if (!work) throw new CoveyError('internal_error', `the kernel host knows no job ${jobId}`);
+    let open = opened.get(jobId);
+    if (!open) {
+      open = runner.open(work);
+      opened.set(jobId, open);
+    }
+    return { work, open };
+  };
+
+  const runOne = async (task: KernelTask): Promise<void> => {
+    const { taskId, jobId, from, to } = task;
+    const stopping = new AbortController();
+    const startedAt = now();
+    const state = { task, stopping, startedAt, fraction: 0, toldAt: null };
+    current = state;
+    try {
+      const { work, open } = workOf(jobId);
+      const value = await open.run(work.call, from, to, {
+        threads,
+        signal: stopping.signal,
+        onProgress: (fraction) => (state.fraction = fraction),
+      });
+      tell({ type: 'done', taskId, value, wallMs: now() - startedAt });
+    } catch (error) {
+      tell({ type: 'failed', taskId, error: CoveyError.from(error).toBody(), wallMs: now() - startedAt });
+    } finally {
+      current = null;
+    }
+  };
+
+  const run = async (): Promise<void> => {
+    if (busy) return;
+    busy = true;
+    const look = setInterval(() => {
+      if (!current) return;
+      const { task, startedAt, toldAt, fraction } = current;
+      const at = now();
+      if (toldAt === null && at - startedAt >= momentMs) {
+        current.toldAt = at;
+        reports.push({ type: 'started', taskId: task.taskId });
+      } else if (toldAt !== null && at - toldAt >= progressMs) {
+        current.toldAt = at;
+        reports.push({ type: 'progress', taskId: task.taskId, fraction });
+      }
+      flush();
+    }, momentMs);
+    try {
+      for (let task = waiting.shift(); task; task = waiting.shift()) await runOne(task);
+    } finally {
+      clearInterval(look);
+      busy = false;
+      flush();
+    }
+  };
+
+  return {
+    add(wanted, newWorks, tasks) {
+      threads = wanted;
+      for (const work of newWorks) works.set(work.jobId, work);
+      waiting.push(...tasks);
+      void run();
+    },
+    cancel(taskIds) {
+      for (const taskId of taskIds) {
+        if (current?.task.taskId === taskId) {
+          current.stopping.abort(new CoveyError('cancelled', 'it was told to end'));
+          continue;
+        }
+        const at = waiting.findIndex((task) => task.taskId === taskId);
+        if (at === -1) continue;
+        waiting.splice(at, 1);
+        const error = { code: 'cancelled', message: 'it was told to end' } as const;
+        reports.push({ type: 'failed', taskId, error, wallMs: 0 });
+      }
+      flush();
+    },
+    forget(jobIds) {
+      for (const jobId of jobIds) {
+        // One that is still needed is opened again.
+        if (current?.task.jobId === jobId || waiting.some((task) => task.jobId === jobId)) continue;
+        opened.get(jobId)?.close();
+        opened.delete(jobId);
+        works.delete(jobId);
+      }
+    },
+  };
+}

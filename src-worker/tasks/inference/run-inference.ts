@@ -1,0 +1,153 @@
+import { createWriteStream } from 'node:fs';
+import { once } from 'node:events';
+import { finished } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CoveyError, isErrorCode } from '#shared/errors.ts';
+import type { TaskAssignment } from '#shared/domain/task.ts';
+import { backoffMs } from '#shared/lib/backoff.ts';
+import { openDataset, recordsOf } from '../../engines/task-runner/records/scan.ts';
+import { postToGateway, type DialGateway } from './gateway-client.ts';
+import { inferencePaths, requestBody, type InferenceWork } from './request-body.ts';
+
+const retry = { firstMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.3 };
+/** How often one record is tried while the answer is that it may work later. */
+const maxTries = 8;
+
+/**
+ * Asks a served model about each record of a share, several at once, and writes one line of JSON for each that is not
+ * empty, in the records' order: `{"record", "response"}`, or `{"record", "error"}` where the record itself was refused.
+ * @param options.random a number in [0, 1), for jitter
+ * @throws CoveyError when the model cannot be asked now, `dataset_invalid`, `cancelled`
+ */
+export async function runInference(options: {
+  readonly work: InferenceWork;
+  readonly assignment: TaskAssignment;
+  readonly datasetPath: string;
+  readonly outputPath: string;
+  readonly dial: DialGateway;
+  readonly signal: AbortSignal;
+  readonly onProgress: (fraction: number) => void;
+  readonly random: () => number;
+}): Promise<void> {
+  const { work, assignment, signal } = options;
+  const { range, seek } = assignment;
+  if (!range) throw new CoveyError('internal_error', 'it came without a range of records');
+  const file = await openDataset(options.datasetPath);
+  const output = createWriteStream(options.outputPath, { mode: 0o600 });
+  output.on('error', () => undefined);
+  /** The first that fails ends the others. */
+  const failing = new AbortController();
+  const either = AbortSignal.any([signal, failing.signal]);
+  /** In the records' order: as many as run at once, and as many that wait for an earlier one. */
+  const lines: Promise<string>[] = [];
+  let done = range.from;
+  const writeFirst = async (): Promise<void> => {
+    const line = await lines.shift();
+    done += 1;
+    if (line && !output.write(line)) await once(output, 'drain', { signal });
+    options.onProgress((done - range.from) / Math.max(1, range.to - range.from));
+  };
+  const turns = createTurns(work.concurrency);
+  try {
+    let number = range.from;
+    for await (const record of recordsOf(file, work.dataset, range, seek, either)) {
+      const text = record.toString('utf8');
+      const position = (number += 1) - 1;
+      await turns.take(either);
+      const line = lineOf(options, position, text, either).finally(turns.give);
+      line.catch((error: unknown) => failing.abort(error));
+      lines.push(line);
+      if (lines.length >= 2 * work.concurrency) await writeFirst();
+    }
+    while (lines.length > 0) await writeFirst();
+    output.end();
+    await finished(output);
+  } catch (error) {
+    const cause: unknown = failing.signal.aborted && !signal.aborted ? failing.signal.reason : error;
+    failing.abort(cause);
+    throw cause;
+  } finally {
+    output.destroy();
+    await file.close();
+  }
+}
+
+async function lineOf(
+  { work, dial, random }: Parameters<typeof runInference>[0],
+  record: number,
+  text: string,
+  signal: AbortSignal,
+): Promise<string> {
+  let body: string;
+  try {
+    const request = requestBody(work, text);
+    if (request === null) return '';
+    body = JSON.stringify(request);
+  } catch (error) {
+    const message = `record ${record} ${CoveyError.from(error).message}`;
+    return `${JSON.stringify({ record, error: { code: 'dataset_invalid', message } })}\n`;
+  }
+  for (let tries = 0; ; tries += 1) {
+    signal.throwIfAborted();
+    const answer = await postToGateway(dial, inferencePaths[work.task], body, signal).catch(
+      (error: unknown) => CoveyError.from(error),
+    );
+    if (!(answer instanceof CoveyError) && answer.status === 200) {
+      return `${JSON.stringify({ record, response: parsed(answer.body) })}\n`;
+    }
+    const error = answer instanceof CoveyError ? answer : refusalOf(answer.status, answer.body);
+    const later =
+      answer instanceof CoveyError ? answer.retryable : answer.status >= 500 || answer.status === 429;
+    if (!later) {
+      // A model that is not there refuses every record: that is no property of this one.
+      if (error.code === 'model_not_found' || answer instanceof CoveyError) throw error;
+      return `${JSON.stringify({ record, error: { code: error.code, message: error.message } })}\n`;
+    }
+    if (tries + 1 >= maxTries) throw error;
+    const wished = answer instanceof CoveyError ? null : answer.retryAfterS;
+    await delay(Math.max(backoffMs(retry, tries, random()), (wished ?? 0) * 1_000), undefined, { signal });
+  }
+}
+
+function refusalOf(status: number, body: string): CoveyError {
+  const found = (parsed(body) as { error?: { code?: unknown; message?: unknown } } | null)?.error;
+  const code = typeof found?.code === 'string' && isErrorCode(found.code) ? found.code : 'task_failed';
+  const message =
+    typeof found?.message === 'string' ? found.message : `the model answered with status ${status}`;
+  return new CoveyError(code, message.slice(0, 1_024));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** Lets so many at once. */
+function createTurns(count: number): { take(signal: AbortSignal): Promise<void>; give(): void } {
+  let free = count;
+  const waiting: (() => void)[] = [];
+  return {
+    async take(signal) {
+      if (free > 0) {
+        free -= 1;
+        return;
+      }
+      await new Promise<void>((resolve, reject) => {
+        const onAbort = (): void => reject(signal.reason as Error);
+        signal.addEventListener('abort', onAbort, { once: true });
+        waiting.push(() => {
+          signal.removeEventListener('abort', onAbort);
+          resolve();
+        });
+      });
+    },
+    give() {
+      const next = waiting.shift();
+      if (next) next();
+      else free += 1;
+    },
+  };
+}
