@@ -17,6 +17,7 @@ export function handlers(given: Partial<RequestHandlers> = {}): RequestHandlers 
     'model.pull': notHere,
     'model.remove': notHere,
     'network.probe': notHere,
+    'task.log': notHere,
     'doctor.run': notHere,
     'node.ping': notHere,
     ...given,
@@ -32,13 +33,14 @@ export function alwaysLent(): LendPort {
 /** For tests: a worker whose machine cares for nothing that the controller says to it as a whole. */
 export const unconcerned: Pick<
   WorkerOptions,
-  'bootId' | 'onClusterSecret' | 'onName' | 'onNotice' | 'machine' | 'lend'
+  'bootId' | 'onClusterSecret' | 'onName' | 'onNotice' | 'machine' | 'lend' | 'dialGateway'
 > = {
   bootId: 'b'.repeat(32) as BootId,
   onClusterSecret: () => undefined,
   onName: () => undefined,
   onNotice: () => undefined,
   machine: null,
+  dialGateway: () => Promise.reject(new Error('not in this test')),
   lend: alwaysLent(),
 };
 

@@ -40,8 +40,8 @@ export interface TaskRuntime {
   welcome(): void;
   ack(): void;
   sessionLost(): void;
-  /** The owner's rules, or whether they are met, have changed. @returns whether the facts have */
-  lendChanged(): boolean;
+  /** The owner's rules, or whether they are met, have changed. */
+  lendChanged(): void;
   observed(): TaskObservation[];
   facts(): ComputeFacts;
   /** @throws CoveyError `task_not_found` */
@@ -62,6 +62,8 @@ export async function createTaskRuntime(options: {
   readonly lend: LendPort;
   /** Within a welcomed session; false when there is none. */
   readonly send: (reports: readonly TaskReport[]) => boolean;
+  /** What this machine can compute has changed. */
+  readonly onFacts: (facts: ComputeFacts) => void;
   readonly logger: Logger;
   readonly clock: Clock;
   readonly random: () => number;
@@ -79,15 +81,15 @@ export async function createTaskRuntime(options: {
     logger,
     onNews: (news) => hosts.heardKernels(news),
   });
-  const [{ sandbox, problem: sandboxProblem }, { limits, problem: limitsProblem }, kernelFacts] =
-    await Promise.all([probeSandbox(), probeLimits(), kernels.facts()]);
+  const { sandbox, problem: sandboxProblem } = await probeSandbox();
+  const { limits, problem: limitsProblem } = probeLimits();
   const launcher =
     engineDirectory === null
       ? null
       : join(engineDirectory, process.platform === 'win32' ? 'covey-launch.exe' : 'covey-launch');
-  const probe: ComputeProbe = {
+  let probe: ComputeProbe = {
     ...{ sandbox, sandboxProblem, limits, limitsProblem, launcher },
-    kernels: kernelFacts,
+    kernels: { type: 'hello', library: null, problem: 'the kernel library is being looked at' },
     cpus: availableParallelism(),
     memoryBytes: totalmem(),
   };
@@ -127,6 +129,7 @@ export async function createTaskRuntime(options: {
     clock.now(),
   );
   let quiet: (() => void) | null = null;
+  let closing = false;
 
   // A command can cause an event before it returns; facts are still applied one after the other.
   const queue: TasksEvent[] = [];
@@ -175,6 +178,20 @@ export async function createTaskRuntime(options: {
     }
   };
 
+  const rulesChanged = (): void => {
+    dispatch({ type: 'rules', rules: rulesNow() });
+    const before = JSON.stringify(facts);
+    facts = computeFacts(probe, lend.rules(), isController);
+    if (JSON.stringify(facts) !== before) options.onFacts(facts);
+  };
+  // A start does not wait for it.
+  void kernels.facts().then((found) => {
+    if (closing) return;
+    if (found.problem !== null) logger.warn('there are no kernels here', { reason: found.problem });
+    probe = { ...probe, kernels: found };
+    rulesChanged();
+  });
+
   const ticker = setInterval(() => dispatch({ type: 'tick' }), tickMs);
   if (!lend.state().lending) execute({ type: 'setPriority', low: true });
 
@@ -186,12 +203,7 @@ export async function createTaskRuntime(options: {
       dispatch({ type: 'session_lost' });
       outbox.clear();
     },
-    lendChanged() {
-      dispatch({ type: 'rules', rules: rulesNow() });
-      const before = JSON.stringify(facts);
-      facts = computeFacts(probe, lend.rules(), isController);
-      return JSON.stringify(facts) !== before;
-    },
+    lendChanged: rulesChanged,
     observed: () => observeTasks(state),
     facts: () => facts,
     async log(taskId) {
@@ -203,6 +215,7 @@ export async function createTaskRuntime(options: {
       return { output: ended.report.output, truncated: false };
     },
     async close() {
+      closing = true;
       const ended = new Promise<void>((resolve) => (quiet = resolve));
       dispatch({ type: 'shutdown' });
       if (state.live.size > 0) {
