@@ -20,6 +20,7 @@ import { loopbackRequest } from './engines/llama/loopback-http.ts';
 import { identifyProcess } from './journal/process-identity.ts';
 import { generatePredictableModel, predictText } from './models/predictable.ts';
 import { collectingLogger, fixedWays, handlers, unconcerned } from './runtime/fixtures.ts';
+import { testArtifacts } from './artifacts/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
@@ -127,6 +128,7 @@ beforeEach(async () => {
         nodeId: own.nodeId,
         ways: fixedWays(controller.clusterAddress ?? { host: '127.0.0.1', port: 1 }),
       },
+      artifacts: await testArtifacts(node.dataDirectory),
       handlers: handlers(),
       ...unconcerned,
       logger,

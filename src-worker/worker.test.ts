@@ -9,6 +9,7 @@ import type { Grant, Link, Member, PeerSession, Transport } from '../src-main/no
 import { llama, nodeId, rpc } from './agent/fixtures.ts';
 import { playedProcessHost, type PlayedHost } from './engines/fixtures.ts';
 import { collectingLogger, fixedWays, handlers, unconcerned } from './runtime/fixtures.ts';
+import { testArtifacts } from './artifacts/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
 
 const controllerId = nodeId('c');
@@ -94,7 +95,8 @@ class Stage {
   }
   host(index: number): Promise<PlayedHost> {
     return vi.waitFor(() => {
-      const host = this.played.hosts[index];
+      // Another host looks at what kernels there are.
+      const host = this.played.hosts.filter(({ label }) => label !== 'kernels')[index];
       if (!host) throw new Error(`no host ${index}`);
       return host;
     });
@@ -134,6 +136,7 @@ async function start(engine: 'present' | 'missing' = 'present'): Promise<Worker>
     processHost: stage.played.processHost,
     transport: stage.transport,
     controller: { kind: 'remote', nodeId: controllerId, ways: fixedWays({ host: '127.0.0.1', port: 1 }) },
+    artifacts: await testArtifacts(stage.dataDirectory),
     handlers: handlers({ 'model.list': async () => ({ models: [] }) }),
     ...unconcerned,
     logger: stage.log.logger,
@@ -236,7 +239,7 @@ describe('worker', () => {
     await vi.waitFor(() => expect(running.status().connected).toBe(true));
     const hello = stage.frames.findLast((frame) => frame.type === 'hello');
     expect(hello?.engines).toMatchObject([{ engineId: assignment.engineId, phase: 'ready' }]);
-    expect(stage.played.hosts).toHaveLength(1);
+    expect(stage.played.hosts.filter(({ label }) => label !== 'kernels')).toHaveLength(1);
     expect(stage.grants.size).toBe(1);
   });
 

@@ -9,6 +9,7 @@ import type { Logger } from '#shared/lib/logger.ts';
 import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import type { ProcessHost } from '../src-main/nodejs/process-host/process-host.ts';
 import type { PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
+import { createArtifactCache, type ArtifactCacheOptions } from './artifacts/artifact-cache.ts';
 import { sweepEngines } from './journal/sweep.ts';
 import type { LendPort } from './lend/lend-monitor.ts';
 import { withinLimits } from './lend/limits.ts';
@@ -20,6 +21,8 @@ import { createLogForwarder } from './runtime/log-forwarder.ts';
 import { createRequestServer, type RequestHandlers, type RequestServer } from './runtime/requests.ts';
 import { createSessionClient, type SessionFrame } from './runtime/session-client.ts';
 import { throttled } from './runtime/throttle.ts';
+import type { DialGateway } from './tasks/inference/gateway-client.ts';
+import { createTaskRuntime } from './tasks/task-runtime.ts';
 import type { WorkerEngine } from './worker-engine.ts';
 
 export interface WorkerOptions {
@@ -35,9 +38,13 @@ export interface WorkerOptions {
   /** Owned by the caller, who closes it after the worker. */
   readonly transport: Transport;
   readonly controller: ControllerLink;
-  readonly handlers: RequestHandlers;
+  readonly handlers: Omit<RequestHandlers, 'task.log'>;
+  /** A way to `/v1` of the controller, for tasks that ask a served model. */
+  readonly dialGateway: DialGateway;
   /** The wishes of this machine's owner. */
   readonly lend: LendPort;
+  /** This machine's artifacts; `shared`: the controller in this process keeps its own there too. */
+  readonly artifacts: Pick<ArtifactCacheOptions, 'store' | 'hasher' | 'shared'>;
   /** What the controller says to this node as a whole. */
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
@@ -134,6 +141,30 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     onReport: () => report.call(),
   });
 
+  const artifacts = await createArtifactCache({
+    ...options.artifacts,
+    transport,
+    quotaBytes: () => lend.rules().limits.diskBytes,
+    send: (frame) => session.send(frame),
+    clock,
+    logger,
+  });
+
+  const tasks = await createTaskRuntime({
+    dataDirectory: options.dataDirectory,
+    engineDirectory: options.engine.directory,
+    isController: controller.kind === 'local',
+    processHost: options.processHost,
+    cache: artifacts,
+    dialGateway: options.dialGateway,
+    lend,
+    send: (reports) => session.send({ type: 'tasks', reports: [...reports] }),
+    onFacts: (compute) => void session.send({ type: 'compute', compute }),
+    logger,
+    clock,
+    random: Math.random,
+  });
+
   /** What the covey may count on here. */
   const lentTelemetry = (): Telemetry => withinLimits(probe.sample(), lend.rules().limits, agent.used());
   const tellLend = (): void => {
@@ -151,6 +182,14 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         return;
       case 'members':
         setMembers(frame.members);
+        return;
+      case 'tasks':
+        tasks.receive(frame);
+        return;
+      case 'artifact-sources':
+      case 'artifact-grant':
+      case 'artifacts-free':
+        artifacts.onFrame(frame);
         return;
       case 'request':
         requests?.handle(frame);
@@ -179,6 +218,10 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     }
   };
 
+  const handlers: RequestHandlers = {
+    ...options.handlers,
+    'task.log': ({ taskId }) => tasks.log(taskId),
+  };
   const session = createSessionClient({
     dial: async (signal) =>
       controller.kind === 'local'
@@ -208,21 +251,27 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         telemetry: lentTelemetry(),
         lend: lend.state(),
         engines: agent.observed(),
+        tasks: tasks.observed(),
+        compute: tasks.facts(),
       };
     },
     heartbeat: () => ({ telemetry: lentTelemetry(), problems: probe.problems(), lend: lend.state() }),
     onWelcome: (welcome, { dialledAddress }) => {
       clockAheadMs = clock.now() - welcome.at;
       if (controller.kind === 'remote') controller.ways.connected(dialledAddress);
-      requests = createRequestServer(options.handlers, (frame) => void session.send(frame));
+      requests = createRequestServer(handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
+      tasks.welcome();
       options.onName(welcome.name);
       // What changed after the hello was made is in no frame yet.
       report.call();
+      session.send({ type: 'compute', compute: tasks.facts() });
+      artifacts.onWelcome();
     },
     onAck: (at) => {
       clockAheadMs = clock.now() - at;
       agent.dispatch({ type: 'ack' });
+      tasks.ack();
     },
     onFrame: receive,
     onRefused: (error) => {
@@ -235,6 +284,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       requests?.abortAll();
       requests = null;
       agent.dispatch({ type: 'session_lost' });
+      tasks.sessionLost();
     },
     logger,
     random: Math.random,
@@ -248,6 +298,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   }
   const stopHearing = lend.onChange(() => {
     tellLend();
+    tasks.lendChanged();
     session.beat();
   });
   const stopWatching = watchOwnAddresses((lost) => {
@@ -267,8 +318,9 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     clearInterval(logTimer);
     stopWatching();
     stopHearing();
-    await Promise.all([session.close('the worker was stopped'), agent.close()]);
+    await Promise.all([session.close('the worker was stopped'), agent.close(), tasks.close()]);
     report.cancel();
+    artifacts.close();
   };
   return {
     status: () => ({

@@ -14,6 +14,10 @@ export interface ApiClient {
    * with `internal_error` when what answers does not speak the contract.
    */
   call<R extends JsonRoute>(route: R, ...options: CallArguments<R>): Promise<ApiAnswer<R>>;
+  /** Sends bytes and reads nothing but whether they were taken. Rejects as `call`. */
+  putBytes(path: string, body: Uint8Array, signal: AbortSignal): Promise<void>;
+  /** The answer's bytes, from `fromByte` on where the other side can. Rejects as `call`. */
+  getBytes(path: string, fromByte: number, signal: AbortSignal): Promise<IncomingMessage>;
   /**
    * Events after `afterId` that are still kept (null: none of them), then those that happen, until the signal
    * or the connection ends.
@@ -24,6 +28,8 @@ export interface ApiClient {
 
 const maxAnswerBytes = 64 * 1024 * 1024;
 const defaultTimeoutMs = 30_000;
+/** For one chunk of 4 MiB, over a slow line too. */
+const bytesMs = 10 * 60_000;
 
 export interface ApiClientOptions {
   /** Sent as `Authorization: Bearer`; a function chooses by what the route asks for, null: none. */
@@ -35,6 +41,8 @@ export function absentApi(error: CoveyError): ApiClient {
   return {
     baseUrl: '',
     call: () => Promise.reject(error),
+    putBytes: () => Promise.reject(error),
+    getBytes: () => Promise.reject(error),
     async *events() {
       throw error;
     },
@@ -60,7 +68,7 @@ export function createApiClient(baseUrl: string, options: ApiClientOptions = {})
     method: string,
     path: string,
     headers: Record<string, string>,
-    body: string | undefined,
+    body: string | Uint8Array | undefined,
     signal: AbortSignal,
   ): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
@@ -96,6 +104,23 @@ export function createApiClient(baseUrl: string, options: ApiClientOptions = {})
         `The answer of ${baseUrl} to ${method} ${path} is not what this version of covey expects: ` +
           `${issue?.path.join('.') || 'the body'}: ${issue?.message ?? 'invalid'}.`,
       );
+    },
+    async putBytes(path, body, signal) {
+      const headers = { ...authorization('admin'), 'content-type': 'application/octet-stream' };
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(bytesMs)]);
+      const sized = { ...headers, 'content-length': String(body.length) };
+      const answer = await open('PUT', path, sized, body, limit);
+      const text = await readAll(answer, baseUrl, limit);
+      const status = answer.statusCode ?? 0;
+      if (status >= 400) throw refusal(parseJson(text, baseUrl, status), status, baseUrl);
+    },
+    async getBytes(path, fromByte, signal) {
+      const headers: Record<string, string> = authorization('admin');
+      if (fromByte > 0) headers['range'] = `bytes=${fromByte}-`;
+      const answer = await open('GET', path, headers, undefined, signal);
+      const status = answer.statusCode ?? 0;
+      if (status < 400) return answer;
+      throw refusal(parseJson(await readAll(answer, baseUrl, signal), baseUrl, status), status, baseUrl);
     },
     async *events({ afterId, signal }) {
       const { path, access } = apiRoutes.events;

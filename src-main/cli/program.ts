@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { addAccessCommands } from './commands/access.ts';
+import { addArtifactCommands } from './commands/artifacts.ts';
 import { addCompletionCommands } from './commands/completion.ts';
 import { addConfigCommands } from './commands/config.ts';
 import { addDeploymentCommands } from './commands/deployments.ts';
@@ -16,6 +17,7 @@ import { addLoadCommands } from './commands/load.ts';
 import { addModelCommands } from './commands/models.ts';
 import { addNodeActionCommands } from './commands/node-actions.ts';
 import { addNodeCommands } from './commands/nodes.ts';
+import { addRunCommand } from './commands/run.ts';
 import { addStatusCommand } from './commands/status.ts';
 import { addTaskCommands } from './commands/tasks.ts';
 import { addWatchingCommands } from './commands/watching.ts';
@@ -36,9 +38,11 @@ const parts: readonly AddCommands[] = [
   addDeviceCommands,
   addLoadCommands,
   addDeploymentCommands,
+  addRunCommand,
   addJobCommands,
   addTaskCommands,
   addDistributionCommands,
+  addArtifactCommands,
   addDiscoverCommand,
   addJoiningCommands,
   addNodeActionCommands,

@@ -4,6 +4,7 @@ import type { BootId } from '#shared/lib/ids.ts';
 import { createController, type Controller } from '../controller/controller.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
 import { closeAll } from '../nodejs/close-all.ts';
+import { connectSocket } from '../nodejs/connect-socket.ts';
 import { namingFullDisk } from '../nodejs/disk-full.ts';
 import { createDuplicateWatch, type DuplicateWatch } from '../nodejs/duplicate-watch.ts';
 import { machineMark } from '../nodejs/machine-id.ts';
@@ -14,6 +15,7 @@ import { createTransport } from '../nodejs/transport/transport-client.ts';
 import { productVersion } from '../nodejs/version.ts';
 import type { LendMonitor, LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import type { Worker } from '../../src-worker/worker.ts';
+import { openArtifacts, type OpenArtifacts } from './artifacts.ts';
 import { openDiscovery } from './discovery.ts';
 import { gatewaySocketPath, type Foundation } from './foundation.ts';
 import { addressText, runningEngines, type RoleNode, type RoleOptions, type Serving } from './role-node.ts';
@@ -47,6 +49,8 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
     if (discovery) closers.push(() => discovery.close());
     let duplicates: DuplicateWatch | null = null;
     let lending: LendMonitor | null = null;
+    const artifacts = await openArtifacts(data.path, foundation.processHost);
+    closers.push(async () => artifacts.hasher.close());
     const controller = await createController({
       dataDirectory: data.path,
       nodeId: identity.nodeId,
@@ -63,6 +67,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
           listen: options.cluster,
           gatewaySocket,
           members,
+          artifactDirectory: artifacts.store.directory,
           logger: logger.child({ part: 'transport' }),
         }),
       dialUpstream: dialer.dialUpstream,
@@ -70,6 +75,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
       settings,
       local,
       engine: foundation.engine,
+      artifacts,
       lend: () => lending?.state() ?? null,
       notices: () => duplicates?.notices() ?? [],
       logger,
@@ -96,7 +102,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
       const rules = await openLending({ settings, transport: controller.transport, logger, clock });
       closers.push(async () => rules.close());
       lending = rules;
-      worker = await lend(controller, foundation, name, bootId, rules);
+      worker = await lend(controller, foundation, name, bootId, rules, artifacts, gatewaySocket);
       const lent = worker;
       closers.push(() => lent.close());
     } else controller.withdrawSelf();
@@ -136,6 +142,8 @@ async function lend(
   name: string,
   bootId: BootId,
   rules: LendPort,
+  artifacts: OpenArtifacts,
+  gatewaySocket: string,
 ): Promise<Worker> {
   const { createWorker } = await import('../../src-worker/worker.ts');
   const { createModelHandlers } = await import('../../src-worker/models/handlers.ts');
@@ -171,7 +179,9 @@ async function lend(
         clock,
       }),
     },
+    dialGateway: (signal) => connectSocket(gatewaySocket, signal),
     lend: rules,
+    artifacts: { ...artifacts, shared: true },
     onClusterSecret: () => undefined,
     onName: () => undefined,
     onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),

@@ -13,6 +13,7 @@ import {
 import type { RequestHandlers } from '../../src-worker/runtime/requests.ts';
 import type { LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import { createWorker, type Worker } from '../../src-worker/worker.ts';
+import type { OpenArtifacts } from './artifacts.ts';
 import type { Foundation } from './foundation.ts';
 
 /** This machine as a member of one covey. */
@@ -49,8 +50,9 @@ export async function createMemberLife(options: {
   readonly bootId: BootId;
   readonly machine: string | null;
   readonly transport: Transport;
+  readonly artifacts: OpenArtifacts;
   readonly discovery: Discovery | null;
-  readonly handlers: RequestHandlers;
+  readonly handlers: Omit<RequestHandlers, 'task.log'>;
   readonly lend: LendPort;
 }): Promise<MemberLife> {
   const { foundation, transport } = options;
@@ -104,7 +106,9 @@ export async function createMemberLife(options: {
       controller: { kind: 'remote', nodeId: membership.controllerId, ways: controller },
       machine: options.machine,
       handlers: options.handlers,
+      dialGateway: (signal) => dialer.dialGateway(signal),
       lend: options.lend,
+      artifacts: { ...options.artifacts, shared: false },
       onClusterSecret: (secret) =>
         void keepClusterSecret(secret).catch((error: unknown) =>
           logger.error('the cluster secret could not be kept', { reason: String(error) }),

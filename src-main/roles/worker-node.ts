@@ -19,6 +19,7 @@ import { createDoctorHandlers } from '../../src-worker/doctor/handlers.ts';
 import { createForwarder } from '../../src-worker/gateway/forwarder.ts';
 import { createJoiner, type Joiner } from '../../src-worker/joining/joiner.ts';
 import { createModelHandlers } from '../../src-worker/models/handlers.ts';
+import { openArtifacts } from './artifacts.ts';
 import { openDiscovery } from './discovery.ts';
 import { openLending } from './lending.ts';
 import { createMemberLife } from './member-life.ts';
@@ -54,12 +55,15 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     const local = await ensureLocalAccess(data.path, 'worker');
     closers.push(() => local.publish(null));
     const bootId = randomBytes(16).toString('hex') as BootId;
+    const artifacts = await openArtifacts(data.path, foundation.processHost);
+    closers.push(async () => artifacts.hasher.close());
     const transport = await createTransport({
       processHost: foundation.processHost,
       identity,
       role: 'worker',
       listen: options.cluster,
       gatewaySocket: null,
+      artifactDirectory: artifacts.store.directory,
       logger: logger.child({ part: 'transport' }),
     });
     closers.push(() => transport.close());
@@ -80,6 +84,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
       bootId,
       machine: await machineMark(identity.nodeId),
       transport,
+      artifacts,
       discovery,
       handlers: {
         ...(await createModelHandlers({

@@ -42,6 +42,8 @@ export function createTarget(): FuzzTarget {
     controllerName: 'desk',
     onLog: () => undefined,
     onDialRequest: () => undefined,
+    onArtifacts: () => undefined,
+    onGone: () => undefined,
     greet: () => [],
   });
   for (const [nodeId, name] of [

@@ -85,7 +85,14 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     return Math.min(bavail * bsize - reserveBytes, (await quota()) - store.usedBytes);
   };
   const runCollection = async (wantedBytes: number): Promise<{ removed: number; freedBytes: number }> => {
-    const { removed, freedBytes } = await collect({ store, records, uploads, graceMs, now: now(), wantedBytes });
+    const { removed, freedBytes } = await collect({
+      store,
+      records,
+      uploads,
+      graceMs,
+      now: now(),
+      wantedBytes,
+    });
     for (let from = 0; from < removed.length; from += 4_096) {
       options.broadcast({ type: 'artifacts-free', artifacts: removed.slice(from, from + 4_096) });
     }
@@ -104,7 +111,9 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     throw new CoveyError(
       'artifact_quota',
       `This needs ${megabytes(bytes)} of the controller's store, which has room for ${megabytes(Math.max(0, free))}. Remove artifacts, then "covey artifacts gc".`,
-      { reasons: [{ code: 'quota', message: 'room', neededBytes: bytes, availableBytes: Math.max(0, free) }] },
+      {
+        reasons: [{ code: 'quota', message: 'room', neededBytes: bytes, availableBytes: Math.max(0, free) }],
+      },
     );
   };
   const uploads = createUploads({ store, hasher, ensureRoom, now });
@@ -167,27 +176,35 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     async fetch(stake, name, fromNode, signal) {
       if (records.get(stake.id)) return records.used(stake.id);
       await fetching.run(stake.id, signal, async (stop) => {
-        const here = stake.kind === 'file' ? store.file(stake.id) !== null : (await store.tree(stake.id)) !== null;
+        const here =
+          stake.kind === 'file' ? store.file(stake.id) !== null : (await store.tree(stake.id)) !== null;
         if (!here) {
           await ensureRoom(stake.bytes);
           const sources = async () => [
             ...offers.sourceAt(fromNode, stake.id),
-            ...offers.sourcesFor(options.self.nodeId, stake.id, false).filter(({ nodeId }) => nodeId !== fromNode),
+            ...offers
+              .sourcesFor(options.self.nodeId, stake.id, false)
+              .filter(({ nodeId }) => nodeId !== fromNode),
           ];
           await fetcher.fetch({ stake, sources, signal: stop, onProgress: () => undefined });
         }
         records.add(stake, await filesOf(stake), name, false);
+        // It was kept there for this.
+        options.send(fromNode, { type: 'artifacts-free', artifacts: [stake.id] });
       });
     },
     concatenate: (ids, name, signal) =>
       inFolder(async (path) => {
         const rows = ids.map(get);
         const tree = rows.find(({ kind }) => kind === 'tree');
-        if (tree) throw new CoveyError('artifact_invalid', `${tree.name} is a tree: only files can be joined.`);
+        if (tree)
+          throw new CoveyError('artifact_invalid', `${tree.name} is a tree: only files can be joined.`);
         await ensureRoom(rows.reduce((sum, { bytes }) => sum + bytes, 0));
         await writeFile(path, '', { mode: 0o600 });
         for (const { id } of rows) {
-          await pipeline(createReadStream(store.filePath(id)), createWriteStream(path, { flags: 'a' }), { signal });
+          await pipeline(createReadStream(store.filePath(id)), createWriteStream(path, { flags: 'a' }), {
+            signal,
+          });
         }
         return settle(path, name, signal);
       }),
@@ -224,7 +241,10 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       records.used(row.id);
       const manifest = row.kind === 'tree' ? await store.tree(row.id) : null;
       if (row.kind === 'tree' && !manifest) {
-        throw new CoveyError('artifact_corrupt', `Files of ${row.name} are missing in the controller's store.`);
+        throw new CoveyError(
+          'artifact_corrupt',
+          `Files of ${row.name} are missing in the controller's store.`,
+        );
       }
       return { row, manifest };
     },
@@ -233,7 +253,11 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     onWanted(nodeId, { artifact }) {
       const row = records.get(artifact);
       if (row) records.used(artifact);
-      offers.answer(nodeId, row ? { id: row.id, kind: row.kind, bytes: row.bytes } : unknownStake(artifact), row !== null);
+      offers.answer(
+        nodeId,
+        row ? { id: row.id, kind: row.kind, bytes: row.bytes } : unknownStake(artifact),
+        row !== null,
+      );
     },
     onHeld: (nodeId, { whole, added, removed }) => offers.told(nodeId, whole, added, removed),
     onGone: (nodeId) => offers.gone(nodeId),

@@ -7,11 +7,17 @@ import type { ArtifactSource } from '../../nodejs/artifacts/source-pool.ts';
 import type { Transport } from '../../nodejs/transport/transport.ts';
 
 export interface OffersOptions {
-  readonly self: { readonly nodeId: NodeId; readonly name: string; readonly addresses: () => readonly Address[] };
+  readonly self: {
+    readonly nodeId: NodeId;
+    readonly name: string;
+    readonly addresses: () => readonly Address[];
+  };
   readonly transport: Pick<Transport, 'addArtifactGrant'>;
   readonly send: (nodeId: NodeId, frame: ControllerFrame) => boolean;
   /** A connected member; null: it is not. */
-  readonly member: (nodeId: NodeId) => { readonly name: string; readonly addresses: readonly Address[] } | null;
+  readonly member: (
+    nodeId: NodeId,
+  ) => { readonly name: string; readonly addresses: readonly Address[] } | null;
   /** Measured round trip between two machines, null: not known. */
   readonly rttMs: (from: NodeId, to: NodeId) => number | null;
 }
@@ -50,7 +56,8 @@ export function createOffers(options: OffersOptions): Offers {
     return options.send(holder, frame) ? token : null;
   };
   const source = (holder: NodeId, peer: NodeId, artifact: ArtifactId): ArtifactSource[] => {
-    const about = holder === self.nodeId ? { name: self.name, addresses: self.addresses() } : options.member(holder);
+    const about =
+      holder === self.nodeId ? { name: self.name, addresses: self.addresses() } : options.member(holder);
     const grant = about && grantAt(holder, peer, artifact);
     if (!about || !grant) return [];
     return [{ nodeId: holder, name: about.name, addresses: about.addresses.slice(0, 16), grant }];
@@ -58,13 +65,16 @@ export function createOffers(options: OffersOptions): Offers {
   const sourcesFor: Offers['sourcesFor'] = (peer, artifact, mine) => {
     const others = holders(artifact).filter((nodeId) => nodeId !== peer && nodeId !== self.nodeId);
     const all = mine && peer !== self.nodeId ? [self.nodeId, ...others] : others;
-    const rtt = (nodeId: NodeId): number => options.rttMs(peer, nodeId) ?? options.rttMs(nodeId, peer) ?? Infinity;
-    return all
-      .map((nodeId) => ({ nodeId, rttMs: rtt(nodeId), tie: Math.random() }))
-      // Among machines of which nothing is known the load is spread.
-      .sort((a, b) => (a.rttMs === b.rttMs ? a.tie - b.tie : a.rttMs - b.rttMs))
-      .slice(0, maxSources)
-      .flatMap(({ nodeId }) => source(nodeId, peer, artifact));
+    const rtt = (nodeId: NodeId): number =>
+      options.rttMs(peer, nodeId) ?? options.rttMs(nodeId, peer) ?? Infinity;
+    return (
+      all
+        .map((nodeId) => ({ nodeId, rttMs: rtt(nodeId), tie: Math.random() }))
+        // Among machines of which nothing is known the load is spread.
+        .sort((a, b) => (a.rttMs === b.rttMs ? a.tie - b.tie : a.rttMs - b.rttMs))
+        .slice(0, maxSources)
+        .flatMap(({ nodeId }) => source(nodeId, peer, artifact))
+    );
   };
 
   return {
@@ -79,7 +89,10 @@ export function createOffers(options: OffersOptions): Offers {
     sourcesFor,
     sourceAt: (holder, artifact) => source(holder, self.nodeId, artifact),
     answer(peer, stake, mine) {
-      const sources = sourcesFor(peer, stake.id, mine).map((one) => ({ ...one, addresses: [...one.addresses] }));
+      const sources = sourcesFor(peer, stake.id, mine).map((one) => ({
+        ...one,
+        addresses: [...one.addresses],
+      }));
       options.send(peer, { type: 'artifact-sources', artifact: stake, sources });
     },
   };

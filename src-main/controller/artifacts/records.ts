@@ -42,7 +42,9 @@ export function createArtifactRecords(
   const get = (id: ArtifactId): ArtifactRow => {
     const row = rows.get(id);
     if (row) return row;
-    throw new CoveyError('artifact_not_found', `There is no artifact ${id.slice(0, 12)}.`, { field: 'artifact' });
+    throw new CoveyError('artifact_not_found', `There is no artifact ${id.slice(0, 12)}.`, {
+      field: 'artifact',
+    });
   };
   const put = (row: ArtifactRow): ArtifactRow => {
     store.put(row);
@@ -70,9 +72,13 @@ export function createArtifactRecords(
       if (first && found.length === 1) return first;
       const shown = JSON.stringify(ref.slice(0, 100));
       if (!first) {
-        throw new CoveyError('artifact_not_found', `There is no artifact ${shown}: "covey artifacts ls" lists them.`, {
-          field: 'artifact',
-        });
+        throw new CoveyError(
+          'artifact_not_found',
+          `There is no artifact ${shown}: "covey artifacts ls" lists them.`,
+          {
+            field: 'artifact',
+          },
+        );
       }
       const ids = found.slice(0, 5).map(({ id }) => id.slice(0, 12));
       throw new CoveyError(

@@ -83,7 +83,8 @@ export function createUploads(options: {
 
   const find = (id: string): Upload => {
     const upload = uploads.get(id);
-    if (!upload) throw new CoveyError('upload_not_found', 'There is no such upload (any more): begin it again.');
+    if (!upload)
+      throw new CoveyError('upload_not_found', 'There is no such upload (any more): begin it again.');
     upload.expiresAt = now() + keepMs;
     return upload;
   };
@@ -166,7 +167,10 @@ export function createUploads(options: {
     if (upload.manifest) {
       await store.addManifest(upload.manifest);
       if (!(await store.tree(upload.stake.id))) {
-        throw new CoveyError('upload_incomplete', 'Files of this tree were removed meanwhile: begin it again.');
+        throw new CoveyError(
+          'upload_incomplete',
+          'Files of this tree were removed meanwhile: begin it again.',
+        );
       }
     }
     await drop(upload);
@@ -202,7 +206,9 @@ export function createUploads(options: {
   return {
     async start(body) {
       const { stake, manifest, files } = announced(body);
-      const id = sha256(JSON.stringify([body.kind, stake.id, files.map((file) => [file.id, file.chunks])])).slice(0, 32);
+      const id = sha256(
+        JSON.stringify([body.kind, stake.id, files.map((file) => [file.id, file.chunks])]),
+      ).slice(0, 32);
       const known = uploads.get(id);
       if (known) {
         await known.copying.catch(() => undefined);
@@ -244,9 +250,13 @@ export function createUploads(options: {
       for (const { file, index } of places) {
         const expected = chunkLength(file.bytes, index);
         if (bytes !== expected) {
-          throw new CoveyError('artifact_invalid', `This chunk has ${bytes} bytes, announced were ${expected}.`, {
-            field: 'body',
-          });
+          throw new CoveyError(
+            'artifact_invalid',
+            `This chunk has ${bytes} bytes, announced were ${expected}.`,
+            {
+              field: 'body',
+            },
+          );
         }
       }
       try {
@@ -295,7 +305,8 @@ function announced(body: UploadBody): {
         field: `files.${at}.${field}`,
       });
     const count = chunkCount(bytes);
-    if (chunks.length !== count) throw refuse('chunks', `${bytes} bytes are ${count} chunks, not ${chunks.length}`);
+    if (chunks.length !== count)
+      throw refuse('chunks', `${bytes} bytes are ${count} chunks, not ${chunks.length}`);
     if (count === 1 && chunks[0] !== id) throw refuse('chunks', 'the only chunk of a file has its digest');
     const other = files.get(id);
     if (other && other.bytes !== bytes) throw refuse('bytes', 'the same content has another size elsewhere');
@@ -312,7 +323,8 @@ function announced(body: UploadBody): {
     body.files.map(({ path, executable, bytes, sha256: id }) => ({ path, executable, bytes, sha256: id })),
     body.directories,
   );
-  if (!made.ok) throw new CoveyError('artifact_invalid', `This is no tree: ${made.problem}.`, { field: 'files' });
+  if (!made.ok)
+    throw new CoveyError('artifact_invalid', `This is no tree: ${made.problem}.`, { field: 'files' });
   const id = sha256(canonicalManifest(made.manifest));
   return {
     stake: { id, kind: 'tree', bytes: manifestBytes(made.manifest) },
@@ -343,7 +355,7 @@ async function writeChunk(file: IncomingFile, index: number, pieces: readonly Bu
     if (bytesWritten < total) {
       const rest = Buffer.concat(pieces).subarray(bytesWritten);
       at += bytesWritten;
-      for (let done = 0; done < rest.length; ) {
+      for (let done = 0; done < rest.length;) {
         done += (await handle.write(rest, done, rest.length - done, at + done)).bytesWritten;
       }
     }

@@ -96,7 +96,7 @@ async function readExactly(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const length = chunkLength(bytes, index);
   const start = index * ARTIFACT_CHUNK_BYTES;
-  for (let done = 0; done < length; ) {
+  for (let done = 0; done < length;) {
     const { bytesRead } = await file.read(buffer, done, length - done, start + done);
     if (bytesRead === 0) throw changed(path);
     done += bytesRead;

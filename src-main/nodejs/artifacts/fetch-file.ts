@@ -44,18 +44,31 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
   const coming = await openComing(join(folder, 'have'), path, bytes);
   const follower = count > 1 ? hasher.follow(path) : null;
   try {
-    const list = count > 1 ? await chunkListOf(context, id, count, join(folder, 'chunks')) : [id].slice(0, count);
+    const list =
+      count > 1 ? await chunkListOf(context, id, count, join(folder, 'chunks')) : [id].slice(0, count);
     if (count > 1) await copyKnown(context, coming, path, list, bytes);
     context.onBytes(coming.bytes());
     const senders = new Map<number, NodeId>();
     const avoid = new Set<NodeId>();
     for (let round = 1; ; round += 1) {
-      await receive(context, { id, path, bytes, coming, senders, avoid, onPrefix: (to) => follower?.advance(to) });
+      await receive(context, {
+        id,
+        path,
+        bytes,
+        coming,
+        senders,
+        avoid,
+        onPrefix: (to) => follower?.advance(to),
+      });
       // A second look at what was read before it was corrected needs a new start.
-      const whole = round === 1 && follower ? await follower.finish(bytes, signal) : await again(hasher, path, signal);
+      const whole =
+        round === 1 && follower ? await follower.finish(bytes, signal) : await again(hasher, path, signal);
       if (whole === id) break;
       if (round >= maxRounds) {
-        throw new CoveyError('artifact_corrupt', `What came for ${id.slice(0, 12)} is something else, ${round} times.`);
+        throw new CoveyError(
+          'artifact_corrupt',
+          `What came for ${id.slice(0, 12)} is something else, ${round} times.`,
+        );
       }
       const located = count > 1 ? await hasher.compare(path, bytes, list, signal) : [];
       const wrong = located.length > 0 ? located : Array.from({ length: count }, (_, index) => index);
@@ -93,7 +106,10 @@ async function chunkListOf(
     await source.read({ what: 'chunks', file: id }, path);
     const list = parseChunkList(await readFile(path));
     if (list.length === count) return list;
-    throw new CoveyError('artifact_corrupt', `${source.name} sent ${list.length} digests for ${count} chunks.`);
+    throw new CoveyError(
+      'artifact_corrupt',
+      `${source.name} sent ${list.length} digests for ${count} chunks.`,
+    );
   });
 }
 
@@ -109,7 +125,9 @@ async function copyKnown(
     const from = coming.has(index) ? null : store.chunks.find(sha256);
     if (from?.bytes !== chunkLength(bytes, index)) return [];
     const to = { path, offset: index * ARTIFACT_CHUNK_BYTES };
-    return [{ index, copy: { sha256, bytes: from.bytes, from: { path: from.path, offset: from.offset }, to } }];
+    return [
+      { index, copy: { sha256, bytes: from.bytes, from: { path: from.path, offset: from.offset }, to } },
+    ];
   });
   if (known.length === 0) return;
   const failed = new Set(

@@ -71,7 +71,12 @@ const sourcesAt =
   async (): Promise<ArtifactSource[]> =>
     nodes.map((index) => ({ nodeId: ids[index] as NodeId, name: `m${index}`, addresses: [], grant: '' }));
 
-const fetch = (stake: ArtifactStake, sources = sourcesAt(0), patienceMs = 1_000, stop = signal): Promise<void> =>
+const fetch = (
+  stake: ArtifactStake,
+  sources = sourcesAt(0),
+  patienceMs = 1_000,
+  stop = signal,
+): Promise<void> =>
   createArtifactFetcher({ store: mine, hasher, transport: { readArtifact }, patienceMs }).fetch({
     stake,
     sources,

@@ -1,7 +1,12 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArtifactStake, TreeManifest } from '#shared/domain/artifact.ts';
-import { canonicalManifest, checkManifest, manifestBytes, manifestFiles } from '#shared/domain/tree-manifest.ts';
+import {
+  canonicalManifest,
+  checkManifest,
+  manifestBytes,
+  manifestFiles,
+} from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import type { TransferProgress } from '#shared/protocol/requests.ts';
@@ -56,7 +61,10 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
         const text = await readFile(path, 'utf8');
         const checked = sha256(text) === stake.id ? checkManifest(JSON.parse(text)) : null;
         if (checked?.ok && canonicalManifest(checked.manifest) === text) return checked.manifest;
-        throw new CoveyError('artifact_corrupt', `${source.name} sent another list of files than was asked for.`);
+        throw new CoveyError(
+          'artifact_corrupt',
+          `${source.name} sent another list of files than was asked for.`,
+        );
       });
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -80,7 +88,10 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
       }
       const manifest = await manifestOf(stake, pool);
       if (manifestBytes(manifest) !== stake.bytes) {
-        throw new CoveyError('artifact_corrupt', `The tree ${stake.id.slice(0, 12)} is of another size than was said.`);
+        throw new CoveyError(
+          'artifact_corrupt',
+          `The tree ${stake.id.slice(0, 12)} is of another size than was said.`,
+        );
       }
       const files = new Map<ArtifactId, number>();
       for (const { sha256: id, bytes } of manifestFiles(manifest)) {

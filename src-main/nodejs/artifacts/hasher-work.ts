@@ -127,7 +127,8 @@ function createFollower(path: string): Follower {
       while (done < target && !stopped) {
         const before = done;
         await advance();
-        if (done === before) throw new CoveyError('artifact_corrupt', `${path} is shorter than it should be.`);
+        if (done === before)
+          throw new CoveyError('artifact_corrupt', `${path} is shorter than it should be.`);
       }
       return hash.digest('hex') as ArtifactId;
     },
@@ -185,7 +186,7 @@ async function copyChunks(copies: readonly ChunkCopy[], signal: AbortSignal): Pr
     }
     const to = await open(copy.to.path, 'r+');
     try {
-      for (let done = 0; done < chunk.length; ) {
+      for (let done = 0; done < chunk.length;) {
         const { bytesWritten } = await to.write(chunk, done, chunk.length - done, copy.to.offset + done);
         done += bytesWritten;
       }
@@ -207,13 +208,8 @@ async function readFrom({ from, bytes }: ChunkCopy, buffer: Buffer): Promise<boo
   }
 }
 
-async function readWhole(
-  file: FileHandle,
-  buffer: Buffer,
-  length: number,
-  offset: number,
-): Promise<boolean> {
-  for (let done = 0; done < length; ) {
+async function readWhole(file: FileHandle, buffer: Buffer, length: number, offset: number): Promise<boolean> {
+  for (let done = 0; done < length;) {
     const { bytesRead } = await file.read(buffer, done, length - done, offset + done);
     if (bytesRead === 0) return false;
     done += bytesRead;

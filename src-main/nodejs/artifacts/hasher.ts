@@ -107,7 +107,8 @@ export function createHasher(processHost: ProcessHost): Hasher {
         resolve(event) {
           over();
           const value = read(event);
-          if (value === null) reject(new CoveyError('internal_error', 'The hashing process answered wrongly.'));
+          if (value === null)
+            reject(new CoveyError('internal_error', 'The hashing process answered wrongly.'));
           else resolve(value);
         },
         reject(error) {

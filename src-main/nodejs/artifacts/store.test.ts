@@ -155,7 +155,10 @@ test('a hashing process that dies fails what it was at, and the next order start
     },
   });
   try {
-    const first = watched.digest(Array.from({ length: 2_000 }, () => path), signal);
+    const first = watched.digest(
+      Array.from({ length: 2_000 }, () => path),
+      signal,
+    );
     process.kill(pids[0] as number, 'SIGKILL');
     await expect(first).rejects.toThrow(/hashing process/);
     expect(await watched.digest([path], signal)).toHaveLength(1);

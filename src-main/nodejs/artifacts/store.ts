@@ -224,7 +224,8 @@ async function entriesOf(folder: string): Promise<{ name: string; path: string }
   const found: { name: string; path: string }[] = [];
   for (const part of await readdir(folder)) {
     if (!/^[0-9a-f]{2}$/.test(part)) continue;
-    for (const name of await readdir(join(folder, part))) found.push({ name, path: join(folder, part, name) });
+    for (const name of await readdir(join(folder, part)))
+      found.push({ name, path: join(folder, part, name) });
   }
   return found;
 }

@@ -44,7 +44,8 @@ export async function takeInTree(
     return { path, executable, bytes: stake.bytes, sha256: stake.id };
   });
   const made = makeManifest(files, walked.directories);
-  if (!made.ok) throw new CoveyError('artifact_invalid', `This is no tree: ${made.problem}.`, { field: 'path' });
+  if (!made.ok)
+    throw new CoveyError('artifact_invalid', `This is no tree: ${made.problem}.`, { field: 'path' });
   const id = await store.addManifest(made.manifest);
   return { id, kind: 'tree', bytes: manifestBytes(made.manifest) };
 }

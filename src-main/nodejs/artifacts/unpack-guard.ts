@@ -49,7 +49,8 @@ export function createUnpackGuard(archive: string, limits: UnpackLimits): Unpack
       }
       const key = path.normalize('NFC').toLowerCase();
       const before = seen.get(key);
-      if (before === 'file' || (before !== undefined && type === 'file')) throw refuse(`${shown} is there twice`);
+      if (before === 'file' || (before !== undefined && type === 'file'))
+        throw refuse(`${shown} is there twice`);
       for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) {
         if (seen.get(key.slice(0, end)) === 'file') throw refuse(`${shown} is below a file`);
         seen.set(key.slice(0, end), 'directory');

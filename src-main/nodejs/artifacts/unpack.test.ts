@@ -90,25 +90,57 @@ const hostile: readonly (readonly [string, () => Promise<Buffer> | Buffer, RegEx
   ['an absolute path', () => tarOf([{ name: '/etc/evil', content: 'x' }]), /leads out of the folder/],
   ['a drive', () => tarOf([{ name: 'C:\\evil', content: 'x' }]), /leads out of the folder/],
   ['a control character', () => tarOf([{ name: 'a\u001b[2J', content: 'x' }]), /leads out of the folder/],
-  ['a symbolic link', () => tarOf([{ name: 'l', type: 'symlink', linkname: '/etc' }]), /is a link or a device/],
-  ['a hard link', () => tarOf([{ name: 'l', type: 'link', linkname: '/etc/passwd' }]), /is a link or a device/],
+  [
+    'a symbolic link',
+    () => tarOf([{ name: 'l', type: 'symlink', linkname: '/etc' }]),
+    /is a link or a device/,
+  ],
+  [
+    'a hard link',
+    () => tarOf([{ name: 'l', type: 'link', linkname: '/etc/passwd' }]),
+    /is a link or a device/,
+  ],
   ['a device', () => tarOf([{ name: 'd', type: 'character-device' }]), /is a link or a device/],
   [
     'a file in place of another',
-    () => tarOf([{ name: 'a', content: '1' }, { name: 'A', content: '2' }]),
+    () =>
+      tarOf([
+        { name: 'a', content: '1' },
+        { name: 'A', content: '2' },
+      ]),
     /is there twice/,
   ],
   [
     'a file as a folder',
-    () => tarOf([{ name: 'a', content: '1' }, { name: 'a/b', content: '2' }]),
+    () =>
+      tarOf([
+        { name: 'a', content: '1' },
+        { name: 'a/b', content: '2' },
+      ]),
     /is below a file/,
   ],
-  ['a gzip bomb', async () => gzipSync(await tarOf([{ name: 'z', content: Buffer.alloc(1e8) }])), /times its own size/],
+  [
+    'a gzip bomb',
+    async () => gzipSync(await tarOf([{ name: 'z', content: Buffer.alloc(1e8) }])),
+    /times its own size/,
+  ],
   ['a zip bomb', () => zipOf('z', Buffer.alloc(1e8)), /times its own size/],
-  ['a zip that claims less than it has', () => zipOf('z', Buffer.alloc(1e6), { claimed: 10 }), /too many bytes/],
-  ['a zip with a path out', () => zipOf('../evil', Buffer.from('x')), /leads out of the folder|invalid relative path/],
+  [
+    'a zip that claims less than it has',
+    () => zipOf('z', Buffer.alloc(1e6), { claimed: 10 }),
+    /too many bytes/,
+  ],
+  [
+    'a zip with a path out',
+    () => zipOf('../evil', Buffer.from('x')),
+    /leads out of the folder|invalid relative path/,
+  ],
   ['a zip with a link', () => zipOf('l', Buffer.from('/etc'), { mode: 0o120777 }), /is a link or a device/],
-  ['half a tar', async () => (await tarOf([{ name: 'a', content: Buffer.alloc(5000) }])).subarray(0, 2000), /cannot be unpacked/],
+  [
+    'half a tar',
+    async () => (await tarOf([{ name: 'a', content: Buffer.alloc(5000) }])).subarray(0, 2000),
+    /cannot be unpacked/,
+  ],
   ['something else', () => Buffer.alloc(2000, 'x'), /neither a tar/],
   ['nothing', () => Buffer.alloc(0), /neither a tar/],
 ];
@@ -124,5 +156,7 @@ test('more entries than allowed are refused', async () => {
   const archive = join(directory, 'archive');
   await writeFile(archive, await tarOf(Array.from({ length: 12 }, (_, index) => ({ name: `f${index}` }))));
   const limits = { entries: 10, bytes: 1e9, ratio: 1e9, ratioFromBytes: 0 };
-  await expect(unpack(archive, join(directory, 'out'), { signal, limits })).rejects.toThrow(/more than 10 entries/);
+  await expect(unpack(archive, join(directory, 'out'), { signal, limits })).rejects.toThrow(
+    /more than 10 entries/,
+  );
 });

@@ -8,7 +8,12 @@ import tar from 'tar-stream';
 import yauzl from 'yauzl';
 import { CoveyError } from '#shared/errors.ts';
 import { namingFullDisk } from '../disk-full.ts';
-import { createUnpackGuard, defaultUnpackLimits, type UnpackGuard, type UnpackLimits } from './unpack-guard.ts';
+import {
+  createUnpackGuard,
+  defaultUnpackLimits,
+  type UnpackGuard,
+  type UnpackLimits,
+} from './unpack-guard.ts';
 
 /**
  * Unpacks a tar (plain or gzip) or zip file into `target`, which is created. Only files and directories come out,
@@ -40,6 +45,24 @@ export async function unpack(
   }
 }
 
+/** As `unpack`, for a plain tar that comes as a stream. */
+export async function unpackStream(
+  source: Readable,
+  name: string,
+  target: string,
+  options: { readonly signal: AbortSignal; readonly limits?: UnpackLimits },
+): Promise<void> {
+  const guard = createUnpackGuard(name, options.limits ?? defaultUnpackLimits);
+  await mkdir(target, { mode: 0o700 });
+  try {
+    await extractTar([source], () => Infinity, target, guard, options.signal);
+  } catch (error) {
+    await rm(target, { recursive: true, force: true }).catch(() => undefined);
+    if (options.signal.aborted) throw CoveyError.from(options.signal.reason);
+    throw CoveyError.from(namingFullDisk(error, target));
+  }
+}
+
 async function kindOf(archive: string): Promise<'zip' | 'gzip' | 'tar'> {
   const file = await open(archive, 'r').catch((error: unknown) => {
     throw new CoveyError('artifact_invalid', `${archive} cannot be read: ${(error as Error).message}.`, {
@@ -68,17 +91,27 @@ async function unpackTar(
   signal: AbortSignal,
 ): Promise<void> {
   const source = createReadStream(archive, { signal });
+  const streams = zipped ? [source, createGunzip()] : [source];
+  await extractTar(streams, () => source.bytesRead, target, guard, signal);
+}
+
+async function extractTar(
+  streams: readonly (Readable | NodeJS.ReadWriteStream)[],
+  packedSoFar: () => number,
+  target: string,
+  guard: UnpackGuard,
+  signal: AbortSignal,
+): Promise<void> {
   const extract = tar.extract();
-  const reading = zipped
-    ? pipeline(source, createGunzip(), extract, { signal })
-    : pipeline(source, extract, { signal });
+  const reading = pipeline([...streams, extract], { signal });
   // An entry whose archive has broken off may never end by itself.
   const broken = new AbortController();
   reading.catch((error: unknown) => broken.abort(error));
   for await (const entry of extract) {
     const { name, type, mode } = entry.header;
     entry.on('error', () => undefined);
-    const kind = type === 'file' || type === 'contiguous-file' ? 'file' : type === 'directory' ? type : 'other';
+    const kind =
+      type === 'file' || type === 'contiguous-file' ? 'file' : type === 'directory' ? type : 'other';
     const path = guard.entry(name, kind);
     if (path === null || kind === 'directory') {
       if (path !== null) await mkdir(join(target, path), { recursive: true, mode: 0o700 });
@@ -90,7 +123,7 @@ async function unpackTar(
       entry as unknown as Readable,
       join(target, path),
       ((mode ?? 0) & 0o111) !== 0,
-      (bytes) => guard.unpacked(bytes, source.bytesRead),
+      (bytes) => guard.unpacked(bytes, packedSoFar()),
       broken.signal,
     ).catch((error: unknown) => {
       throw broken.signal.aborted ? broken.signal.reason : error;
@@ -105,7 +138,11 @@ async function unpackZip(
   guard: UnpackGuard,
   signal: AbortSignal,
 ): Promise<void> {
-  const zip = await yauzl.openPromise(archive, { lazyEntries: true, strictFileNames: false, validateEntrySizes: true });
+  const zip = await yauzl.openPromise(archive, {
+    lazyEntries: true,
+    strictFileNames: false,
+    validateEntrySizes: true,
+  });
   let packed = 0;
   try {
     for await (const entry of zip.eachEntry()) {

@@ -21,7 +21,10 @@ export interface WalkedTree {
  */
 export async function walkTree(directory: string): Promise<WalkedTree> {
   const root = await lstat(directory).catch((error: unknown) => {
-    throw invalid(directory, (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'is not there' : String(error));
+    throw invalid(
+      directory,
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'is not there' : String(error),
+    );
   });
   if (!root.isDirectory()) throw invalid(directory, 'is no directory');
   const files: WalkedTree['files'][number][] = [];
@@ -30,7 +33,8 @@ export async function walkTree(directory: string): Promise<WalkedTree> {
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     for (const { name } of await readdir(join(directory, at), { withFileTypes: true })) {
       const path = at === '' ? name : `${at}/${name}`;
-      if (!isSafeTreePath(path) || path.length > 1024) throw invalid(path, 'has a name that no tree may have');
+      if (!isSafeTreePath(path) || path.length > 1024)
+        throw invalid(path, 'has a name that no tree may have');
       if (files.length + directories.length >= ARTIFACT_MAX_TREE_ENTRIES) {
         throw invalid(directory, `has more than ${ARTIFACT_MAX_TREE_ENTRIES} entries`);
       }
@@ -42,7 +46,10 @@ export async function walkTree(directory: string): Promise<WalkedTree> {
       } else if (found.isFile()) {
         files.push({ path, absolute, bytes: found.size, executable: (found.mode & 0o111) !== 0 });
       } else {
-        throw invalid(path, found.isSymbolicLink() ? 'is a link, which no tree may have' : 'is no regular file');
+        throw invalid(
+          path,
+          found.isSymbolicLink() ? 'is a link, which no tree may have' : 'is no regular file',
+        );
       }
     }
   }
@@ -50,5 +57,7 @@ export async function walkTree(directory: string): Promise<WalkedTree> {
 }
 
 function invalid(path: string, what: string): CoveyError {
-  return new CoveyError('artifact_invalid', `${JSON.stringify(path.slice(0, 300))} ${what}.`, { field: 'path' });
+  return new CoveyError('artifact_invalid', `${JSON.stringify(path.slice(0, 300))} ${what}.`, {
+    field: 'path',
+  });
 }

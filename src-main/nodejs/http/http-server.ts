@@ -139,7 +139,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       requireKey: via === 'member' && req.headers[requireKeyHeader] !== undefined,
       remoteAddress,
     });
-    requireJson(req);
+    if (!route.bytes) requireJson(req);
     await route.handle({
       req,
       res,

@@ -9,6 +9,8 @@ export interface HttpRoute {
   readonly path: string;
   /** Who may call it; the server makes sure of that before `handle`. */
   readonly access: Access;
+  /** Its body is bytes and not JSON; for methods that no form of a page can send. */
+  readonly bytes?: true;
   readonly handle: (call: HttpCall) => Promise<void> | void;
 }
 

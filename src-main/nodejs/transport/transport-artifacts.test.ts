@@ -79,7 +79,9 @@ test('parts of a file come in any order, several at once, and are what was store
   expect((await readFile(path)).equals(content)).toBe(true);
   await reader.readArtifact(reading({ what: 'chunks', file }, `${path}.chunks`), signal);
   expect((await readFile(`${path}.chunks`)).subarray(0, 32).toString('hex')).toBe(
-    createHash('sha256').update(content.subarray(0, 4 * 1024 * 1024)).digest('hex'),
+    createHash('sha256')
+      .update(content.subarray(0, 4 * 1024 * 1024))
+      .digest('hex'),
   );
 });
 
@@ -95,10 +97,15 @@ test('a right that comes after the reader is waited for; it is for one peer, one
   await expect(reader.readArtifact(reading({ ...bytes, file: other }, path), signal)).rejects.toMatchObject({
     code: 'artifact_not_found',
   });
-  await expect(
-    reader.readArtifact(reading({ ...bytes, length: 1_001 }, path), signal),
-  ).rejects.toMatchObject({ code: 'artifact_invalid' });
-  holder.addArtifactGrant({ token: 'b'.repeat(64), artifact: file, peer: holderIdentity.nodeId, ttlMs: 60_000 });
+  await expect(reader.readArtifact(reading({ ...bytes, length: 1_001 }, path), signal)).rejects.toMatchObject(
+    { code: 'artifact_invalid' },
+  );
+  holder.addArtifactGrant({
+    token: 'b'.repeat(64),
+    artifact: file,
+    peer: holderIdentity.nodeId,
+    ttlMs: 60_000,
+  });
   await expect(reader.readArtifact(reading(bytes, path, 'b'.repeat(64)), signal)).rejects.toMatchObject({
     code: 'grant_invalid',
   });
@@ -121,9 +128,11 @@ test("a tree's manifest and its files may be read, and no other file", async () 
   expect(JSON.parse(await readFile(path, 'utf8'))).toMatchObject({ version: 1, entries: [{ path: 'a' }] });
   const bytes = { what: 'bytes', offset: 0, length: 100 } as const;
   expect(await reader.readArtifact(reading({ ...bytes, file: inside }, path), signal)).toBe(100);
-  await expect(reader.readArtifact(reading({ ...bytes, file: outside }, path), signal)).rejects.toMatchObject({
-    code: 'artifact_not_found',
-  });
+  await expect(reader.readArtifact(reading({ ...bytes, file: outside }, path), signal)).rejects.toMatchObject(
+    {
+      code: 'artifact_not_found',
+    },
+  );
 });
 
 test('a new transport process of the holder knows the rights, and the reader finds it again', async () => {
@@ -134,9 +143,7 @@ test('a new transport process of the holder knows the rights, and the reader fin
   const read = reading({ what: 'bytes', file, offset: 0, length: 1_000 }, path);
   expect(await reader.readArtifact(read, signal)).toBe(1_000);
   holderHost.children.at(-1)?.kill();
-  await expect
-    .poll(() => reader.readArtifact(read, signal).catch(() => 0), { timeout: 10_000 })
-    .toBe(1_000);
+  await expect.poll(() => reader.readArtifact(read, signal).catch(() => 0), { timeout: 10_000 }).toBe(1_000);
 });
 
 test('the upload limit of the holder holds, and a reader can give up', async () => {

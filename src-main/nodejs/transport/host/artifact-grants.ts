@@ -19,10 +19,7 @@ const onItsWayMs = 3_000;
 const maxWaiting = 256;
 
 /** @param now monotonic ms */
-export function createArtifactGrants(
-  initial: readonly ArtifactGrant[],
-  now: () => number,
-): ArtifactGrants {
+export function createArtifactGrants(initial: readonly ArtifactGrant[], now: () => number): ArtifactGrants {
   const entries = new Map<string, { readonly grant: ArtifactGrant; readonly expiresAt: number }>();
   const waiting = new Set<() => void>();
   const unknown = (): CoveyError =>

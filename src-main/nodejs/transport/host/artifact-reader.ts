@@ -69,7 +69,8 @@ export function createArtifactReader(reach: Reach): ArtifactReader {
       signal,
     });
     const bytes = answeredBytes(json, read);
-    const flags = part.what === 'bytes' ? constants.O_WRONLY : constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
+    const flags =
+      part.what === 'bytes' ? constants.O_WRONLY : constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
     const file = await open(path, flags, 0o600);
     try {
       await receive(socket, file, part.what === 'bytes' ? part.offset : 0, bytes, lost, signal);
@@ -93,17 +94,19 @@ export function createArtifactReader(reach: Reach): ArtifactReader {
           // A refusal leaves the connection as it was.
           if (error instanceof RefusedPart) keep(key, socket);
           else socket.destroy();
-          const stale = socket === old && error instanceof CoveyError && error.code === 'artifact_unreachable';
+          const stale =
+            socket === old && error instanceof CoveyError && error.code === 'artifact_unreachable';
           if (!stale || signal.aborted) throw error;
           socket = await dial(read, signal);
         }
       }
     },
     close() {
-      for (const list of kept.values()) for (const { socket, timer } of list) {
-        clearTimeout(timer);
-        socket.destroy();
-      }
+      for (const list of kept.values())
+        for (const { socket, timer } of list) {
+          clearTimeout(timer);
+          socket.destroy();
+        }
       kept.clear();
     },
   };
@@ -126,7 +129,10 @@ function answeredBytes(json: string, { part, target }: ArtifactRead): number {
     bytes < (part.what === 'bytes' ? max : 0) ||
     bytes > max
   ) {
-    throw new CoveyError('artifact_corrupt', `${target.peerName} answered with something else than was asked for.`);
+    throw new CoveyError(
+      'artifact_corrupt',
+      `${target.peerName} answered with something else than was asked for.`,
+    );
   }
   return bytes;
 }
@@ -229,7 +235,7 @@ async function writeAll(file: FileHandle, pieces: Buffer[], position: number): P
   const { bytesWritten } = await file.writev(pieces, position);
   if (bytesWritten === total) return;
   const rest = Buffer.concat(pieces).subarray(bytesWritten);
-  for (let done = 0; done < rest.length; ) {
+  for (let done = 0; done < rest.length;) {
     const written = await file.write(rest, done, rest.length - done, position + bytesWritten + done);
     done += written.bytesWritten;
   }

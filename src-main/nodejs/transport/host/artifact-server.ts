@@ -58,7 +58,10 @@ export function createArtifactServer(options: {
     try {
       return await open(path, 'r');
     } catch {
-      throw new CoveyError('artifact_not_found', `This machine does not have ${artifact.slice(0, 12)} (any more).`);
+      throw new CoveyError(
+        'artifact_not_found',
+        `This machine does not have ${artifact.slice(0, 12)} (any more).`,
+      );
     }
   };
 

@@ -1,0 +1,145 @@
+import type { Command } from 'commander';
+import type { ArtifactView } from '#shared/domain/artifact.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { getArtifact } from '../artifact-get.ts';
+import { putArtifact, type PutOptions, type PutResult } from '../artifact-put.ts';
+import type { CommandContext } from '../context.ts';
+import { Exit, exitCodes } from '../failure.ts';
+import type { AddCommands } from '../registry.ts';
+import { renderTable } from '../table.ts';
+import { bytes, duration, plural, printable } from '../text.ts';
+
+export const addArtifactCommands: AddCommands = ({ add, act, group }) => {
+  const artifacts = group('artifacts', 'files and folders that jobs use and make', listArtifacts);
+  add('list', 'list them', artifacts)
+    .alias('ls')
+    .action((_flags, command: Command) => act(command, listArtifacts));
+  add('put <path>', 'put a file or folder of this machine into the covey', artifacts)
+    .option('--name <name>', 'what to call it (default: its own name)')
+    .option('--unpack', 'put what a tar or zip file holds, as a folder')
+    .action((path: string, flags: PutOptions, command: Command) =>
+      act(command, (context) => put(context, path, flags)),
+    );
+  add('get <artifact> [target]', 'get one as a file or folder here, verified', artifacts)
+    .option('--force', 'in place of what is there')
+    .action((ref: string, target: string | undefined, flags: { force?: boolean }, command: Command) =>
+      act(command, (context) => get(context, ref, target, flags.force === true)),
+    );
+  add('rm <artifact...>', 'keep them no longer; they go with the next collection', artifacts)
+    .alias('remove')
+    .action((refs: string[], _flags, command: Command) => act(command, (context) => remove(context, refs)));
+  add('gc', 'remove what nothing needs any more now', artifacts).action((_flags, command: Command) =>
+    act(command, collect),
+  );
+};
+
+/** For other commands that take a file of this machine. */
+export async function putPath(context: CommandContext, path: string): Promise<ArtifactView> {
+  const { artifact } = await interruptible(context, (signal) => putArtifact(context, path, {}, signal));
+  return artifact;
+}
+
+async function listArtifacts({ api, io, json, width }: CommandContext): Promise<void> {
+  const answer = await api.call('artifacts');
+  if (json) return io.out(`${JSON.stringify(answer)}\n`);
+  if (answer.artifacts.length === 0) {
+    return io.out('There are no artifacts. "covey artifacts put PATH" puts a file or folder here.\n');
+  }
+  const now = io.now();
+  io.out(
+    renderTable<ArtifactView>(
+      [
+        { header: 'ARTIFACT', value: ({ id }) => id.slice(0, 12) },
+        { header: 'NAME', value: ({ name }) => name, shrinkTo: 12 },
+        {
+          header: 'KIND',
+          value: ({ kind, files }) => (kind === 'file' ? 'file' : `${plural(files, 'file')}`),
+        },
+        { header: 'SIZE', value: (artifact) => bytes(artifact.bytes), align: 'right' },
+        { header: 'AT', value: ({ holders }) => plural(holders.length, 'machine'), align: 'right' },
+        { header: 'USED', value: ({ lastUsedAt }) => `${duration(Math.max(0, now - lastUsedAt))} ago` },
+        { header: 'KEPT', value: (artifact) => keptBy(artifact, now), shrinkTo: 8 },
+      ],
+      answer.artifacts,
+      width,
+    ),
+  );
+  io.out(`${bytes(answer.usedBytes)} of ${bytes(answer.quotaBytes)} used.\n`);
+}
+
+function keptBy({ pinned, jobs, collectableAt }: ArtifactView, now: number): string {
+  if (jobs.length > 0) return plural(jobs.length, 'job');
+  if (pinned) return 'until removed';
+  const leftMs = (collectableAt ?? now) - now;
+  return leftMs > 0 ? `${duration(leftMs)} more` : 'not any more';
+}
+
+async function put(context: CommandContext, path: string, options: PutOptions): Promise<void> {
+  const result: PutResult = await interruptible(context, (signal) =>
+    putArtifact(context, path, options, signal),
+  );
+  const { artifact, sentBytes } = result;
+  const { io, json } = context;
+  if (json) return io.out(`${JSON.stringify({ ...artifact, sentBytes })}\n`);
+  const sent = sentBytes === artifact.bytes ? '' : `, of which ${bytes(sentBytes)} had to be sent`;
+  io.out(
+    `${printable(artifact.name)} is artifact ${artifact.id.slice(0, 12)} (${bytes(artifact.bytes)}${sent}).\n`,
+  );
+}
+
+async function get(
+  context: CommandContext,
+  ref: string,
+  target: string | undefined,
+  force: boolean,
+): Promise<void> {
+  const { artifact, path } = await interruptible(context, (signal) =>
+    getArtifact(context, ref, target, force, signal),
+  );
+  const { io, json } = context;
+  if (json) return io.out(`${JSON.stringify({ ...artifact, path })}\n`);
+  io.out(`${printable(artifact.name)} (${bytes(artifact.bytes)}) is at ${printable(path)}.\n`);
+}
+
+async function remove({ api, io, json }: CommandContext, refs: readonly string[]): Promise<void> {
+  const removed: ArtifactView[] = [];
+  for (const ref of refs) {
+    const artifact = await api.call('artifact', { params: { artifact: ref } });
+    await api.call('removeArtifact', { params: { artifact: artifact.id } });
+    removed.push(await api.call('artifact', { params: { artifact: artifact.id } }));
+  }
+  if (json) return io.out(`${JSON.stringify({ artifacts: removed })}\n`);
+  for (const { name, jobs } of removed) {
+    const why =
+      jobs.length > 0 ? `when ${plural(jobs.length, 'job')} is removed too` : 'after its grace time';
+    io.out(`${printable(name)} is not kept any more; it goes ${why}.\n`);
+  }
+}
+
+async function collect({ api, io, json }: CommandContext): Promise<void> {
+  const answer = await api.call('collectArtifacts', { timeoutMs: 10 * 60_000 });
+  if (json) return io.out(`${JSON.stringify(answer)}\n`);
+  io.out(
+    answer.removed === 0 && answer.freedBytes === 0
+      ? 'Nothing to remove.\n'
+      : `${plural(answer.removed, 'artifact')} removed, ${bytes(answer.freedBytes)} freed.\n`,
+  );
+}
+
+/** Ctrl-C gives up; what was sent or came till then is of use to the next time. */
+async function interruptible<T>(
+  { io }: CommandContext,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const stop = new AbortController();
+  const removeListener = io.onInterrupt(() => stop.abort(new CoveyError('cancelled', 'Cancelled.')));
+  try {
+    return await work(stop.signal);
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    io.err('Cancelled; the same command goes on from here.\n');
+    throw new Exit(exitCodes.interrupted);
+  } finally {
+    removeListener();
+  }
+}
