@@ -259,6 +259,10 @@ export function createSessionClient(options: SessionClientOptions): SessionClien
           case 'cluster-secret':
           case 'dial-order':
           case 'notice':
+          case 'tasks':
+          case 'artifact-sources':
+          case 'artifact-grant':
+          case 'artifacts-free':
             if (welcomed) options.onFrame(frame);
             return;
         }

@@ -45,6 +45,7 @@ export interface OutputBudget {
 }
 
 const lookMs = 500;
+const stopLookMs = 100;
 /** How long its output may still be read once it has ended. */
 const drainMs = 500;
 /** How long a killed program may take to disappear. */
@@ -132,15 +133,19 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
   if (options.stdin && child.stdin) void feed(child.stdin, options.stdin, exceed);
 
   const stop = async (): Promise<void> => {
-    const graceMs = options.graceMs();
-    if (graceMs > 0 && !exited && child.pid !== undefined) {
+    const deadline = performance.now() + options.graceMs();
+    const told = new Set<number>();
+    // Again and again: what it starts meanwhile, or while its sandbox is still being made, is told too.
+    while (!exited && child.pid !== undefined && performance.now() < deadline) {
       // The sandbox itself would take its program with it at once.
-      if (!options.sandboxed) trySignal(child.pid, 'SIGTERM');
-      for (const { pid } of descendantsOf(child.pid)) {
+      const tree = descendantsOf(child.pid).map(({ pid }) => pid);
+      for (const pid of options.sandboxed ? tree : [child.pid, ...tree]) {
+        if (told.has(pid)) continue;
+        told.add(pid);
         trySignal(pid, 'SIGTERM');
         trySignal(pid, 'SIGCONT');
       }
-      await Promise.race([ended, delay(graceMs, undefined, { ref: false })]);
+      await Promise.race([ended, delay(stopLookMs, undefined, { ref: false })]);
     }
     kill();
   };

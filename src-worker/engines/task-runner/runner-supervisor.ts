@@ -2,6 +2,7 @@ import type { RunnerCommand, RunnerEvent, RunnerInit } from '#shared/host/task-r
 import type { IndexTask, ProgramTask } from '#shared/host/task-runner.ts';
 import type { TaskId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
+import { sweepGroups } from './limits/probe-limits.ts';
 import type { HostProcess, ProcessHost } from '../../../src-main/nodejs/process-host/process-host.ts';
 
 export type RunnerNews =
@@ -64,6 +65,7 @@ export function createRunnerSupervisor(options: {
     if (host !== ended) return;
     host = null;
     options.logger.warn('the task runner has ended', { reason: detail });
+    sweepGroups(options.init().limits);
     const lost = [...running];
     running.clear();
     for (const resolve of reading.values()) resolve(null);

@@ -92,6 +92,12 @@ function canMake(directory: string): boolean {
   }
 }
 
+/** Ends what runners that are gone have left behind. */
+export function sweepGroups(method: LimitMethod): void {
+  if (method.kind === 'cgroup2') sweep(method.directory);
+  if (method.kind === 'cgroup1') for (const directory of Object.values(method.directories)) sweep(directory);
+}
+
 /** Groups of a runner that is gone: what is left in them ends. */
 function sweep(directory: string): void {
   let names: string[];

@@ -1,0 +1,116 @@
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import { CoveyError } from '#shared/errors.ts';
+import { emptyPartial } from '#shared/domain/kernel-results.ts';
+import type { KernelReport, KernelTask, KernelWork } from '#shared/host/kernel-host.ts';
+import type { JobId, TaskId } from '#shared/lib/ids.ts';
+import { createKernelQueue, type KernelRunner } from './kernel-queue.ts';
+
+const jobId = 'j-00000001' as JobId;
+const call = { kernel: 'sum', type: 'i32' } as const;
+const work: KernelWork = { jobId, call, input: '/data', second: null };
+const task = (index: number): KernelTask => ({
+  taskId: `${jobId}.${index}.1` as TaskId,
+  jobId,
+  from: index,
+  to: index + 1,
+});
+
+interface Played extends KernelRunner {
+  opened: number;
+  closed: number;
+  ran: number[];
+  run: (from: number, signal: AbortSignal, onProgress: (fraction: number) => void) => Promise<void>;
+}
+function played(): Played {
+  const runner: Played = {
+    opened: 0,
+    closed: 0,
+    ran: [],
+    run: async () => undefined,
+    open: () => {
+      runner.opened += 1;
+      return {
+        async run(_call, from, _to, { signal, onProgress }) {
+          await runner.run(from, signal, onProgress);
+          runner.ran.push(from);
+          return emptyPartial(call);
+        },
+        close: () => (runner.closed += 1),
+      };
+    },
+  };
+  return runner;
+}
+
+function bench(runner: KernelRunner) {
+  const bundles: (readonly KernelReport[])[] = [];
+  const queue = createKernelQueue(
+    runner,
+    (reports) => bundles.push(reports),
+    () => performance.now(),
+  );
+  return {
+    queue,
+    bundles,
+    told: () => bundles.flat().map(({ type, taskId }) => `${type} ${taskId.split('.')[1]}`),
+  };
+}
+
+describe('the queue of kernels', () => {
+  it('runs thousands in order and tells of them in few bundles, without saying that each began', async () => {
+    const runner = played();
+    const { queue, bundles, told } = bench(runner);
+    const startedAt = performance.now();
+    queue.add(
+      2,
+      [work],
+      Array.from({ length: 5_000 }, (_value, index) => task(index)),
+    );
+    await vi.waitFor(() => expect(told()).toHaveLength(5_000), { timeout: 10_000, interval: 2 });
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(told()[4_999]).toBe('done 4999');
+    expect(bundles.length).toBeLessThan(500);
+    expect(runner.opened).toBe(1);
+  });
+
+  it('says that a long one began, how far it is, and ends it when told', async () => {
+    const runner = played();
+    runner.run = (_from, signal, onProgress) => {
+      onProgress(0.5);
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason as Error)),
+      );
+    };
+    const { queue, bundles, told } = bench(runner);
+    queue.add(1, [work], [task(0), task(1), task(2)]);
+    await vi.waitFor(() => expect(told()).toContain('progress 0'), { timeout: 5_000 });
+    queue.cancel([task(1).taskId]);
+    expect(told()).toEqual(['started 0', 'progress 0', 'failed 1']);
+    runner.run = async () => undefined;
+    queue.cancel([task(0).taskId]);
+    await vi.waitFor(() => expect(told()).toContain('done 2'));
+    expect(bundles.flat().find(({ type }) => type === 'failed')).toMatchObject({
+      error: { code: 'cancelled' },
+    });
+    expect(told()).toContain('failed 0');
+  });
+
+  it('goes on after one that fails, and closes files of jobs that are over', async () => {
+    const runner = played();
+    runner.run = async (from) => {
+      if (from === 0) throw new CoveyError('dataset_invalid', 'it is shorter');
+      await turn();
+    };
+    const { queue, told } = bench(runner);
+    queue.add(1, [work], [task(0), task(1)]);
+    queue.forget([jobId]);
+    await vi.waitFor(() => expect(told()).toEqual(['failed 0', 'done 1']));
+    expect(runner.closed).toBe(0);
+    await delay(0);
+    queue.forget([jobId]);
+    expect(runner.closed).toBe(1);
+    queue.add(1, [], [task(2)]);
+    await vi.waitFor(() => expect(told()).toContain('failed 2'));
+  });
+});
