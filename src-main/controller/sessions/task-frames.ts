@@ -137,6 +137,9 @@ export function createTaskFrames(options: TaskFramesOptions): TaskFrames {
     const { state } = runtime;
     for (const [nodeId, reports] of words) {
       for (const report of reports) answer(state, nodeId, report);
+      // It began and ended within one turn.
+      const box = outboxes.get(nodeId);
+      for (const taskId of box?.settled ?? []) box?.cancel.delete(taskId);
     }
     deliver();
   };

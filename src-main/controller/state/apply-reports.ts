@@ -257,9 +257,11 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
     else if (!course.error) draft.setCourse({ error });
     return;
   }
-  const backsOff = failures > partition.failures;
   const backoffMs = Math.min(longestBackoffMs, retry.backoffMs * 2 ** (failures - 1));
-  finish('waiting', { failures, losses, nextAttemptAt: backsOff ? at + backoffMs : end.notBeforeAt });
+  const backsOffUntil = failures > partition.failures ? at + backoffMs : null;
+  const nextAttemptAt =
+    backsOffUntil === null ? end.notBeforeAt : Math.max(backsOffUntil, end.notBeforeAt ?? 0);
+  finish('waiting', { failures, losses, nextAttemptAt });
 }
 
 function withTask(partition: PartitionRecord, next: TaskRecord): PartitionRecord {

@@ -2,6 +2,7 @@ import type { DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts';
 import type { NodeStatus } from '#shared/domain/node.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { DeploymentStatus } from '#shared/domain/deployment.ts';
+import { hasTasks } from './job-selectors.ts';
 import type { ControllerState, DeploymentRecord, NodeRecord, Replica, ReplicaMember } from './state.ts';
 
 /** Status for people; whether a node may get work is `ineligibleReasons`. */
@@ -14,7 +15,8 @@ export function nodeStatus(state: ControllerState, node: NodeRecord): NodeStatus
   if (durable.drain) return 'draining';
   if (ineligibleChecks(node).length > 0) return 'unhealthy';
   if (ownersWishes(node).length > 0) return 'paused';
-  return deploymentsOn(state, durable.id).length > 0 ? 'busy' : 'ready';
+  const works = deploymentsOn(state, durable.id).length > 0 || hasTasks(state.jobs, durable.id);
+  return works ? 'busy' : 'ready';
 }
 
 /** Why this node gets no new work now; empty when it may. Each is a sentence without its subject. */

@@ -1,5 +1,8 @@
 import type { JobPolicy } from './job-policy.ts';
 
+/** However slow the machines are: records of partitions are kept in memory. */
+const mostPartitions = 50_000;
+
 export interface CutInput {
   readonly smallest: number;
   readonly largest: number;
@@ -22,8 +25,9 @@ export interface CutInput {
  */
 export function cutUnits(input: CutInput, policy: JobPolicy): number {
   const { smallest, largest, remaining, unitsPerS } = input;
+  const least = Math.max(smallest, 1, Math.ceil(input.total / mostPartitions));
   const bounded = (units: number): number =>
-    Math.min(remaining, Math.max(smallest, Math.min(largest, Math.floor(units)), 1));
+    Math.min(remaining, Math.max(least, Math.min(largest, Math.floor(units))));
   // 1.
   if (unitsPerS === null) return bounded(Math.min(input.total * policy.probeFraction, remaining / 4));
   // 2.

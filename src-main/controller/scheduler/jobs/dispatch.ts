@@ -1,7 +1,9 @@
 import type { NodeId } from '#shared/lib/ids.ts';
 import { taskId } from '#shared/lib/ids.ts';
+import type { Range } from '#shared/domain/task.ts';
 import type { Assignment } from '../../state/job-events.ts';
 import { preparationIndex, type JobRecord, type PartitionRecord } from '../../state/job-state.ts';
+import { idleNode } from '../../state/job-tally.ts';
 import { attemptAt } from './attempt.ts';
 import { cutUnits } from './cut.ts';
 import { slotsFor, whyNot } from './fit.ts';
@@ -17,7 +19,8 @@ interface Taker {
   readonly slots: number;
   /** Tasks that start at once. */
   free: number;
-  /** Tasks beyond those that may wait there. */
+  /** Milliseconds of work beyond those that may wait there, and how many tasks. */
+  queueMs: number;
   queue: number;
 }
 
@@ -63,51 +66,49 @@ function deal(
 ): void {
   const takers: Taker[] = [];
   for (const [id, room] of rooms) {
-    const onNode = job.tally.nodes.get(id);
+    const { active, taskMs } = job.tally.nodes.get(id) ?? idleNode;
     const slots = slotsFor(job.definition, room.compute, room.compute);
-    const free = slotsFor(job.definition, room, room.compute);
-    const waiting = Math.max(0, (onNode?.active ?? 0) - slots);
-    const queue =
-      free > 0 || (onNode?.active ?? 0) > 0 ? queueLength(onNode?.taskMs, slots, policy) - waiting : 0;
-    if ((free > 0 || queue > 0) && whyNot(job, room.node) === null) {
-      takers.push({
-        room,
-        id,
-        slots,
-        free: Math.max(0, Math.min(free, slots - (onNode?.active ?? 0))),
-        queue,
-      });
-    }
+    const free = Math.min(slotsFor(job.definition, room, room.compute), Math.max(0, slots - active));
+    if (free === 0 && active === 0) continue;
+    const waiting = Math.max(0, active - slots);
+    const queueMs = policy.prefetchMs * slots - (waiting === 0 ? 0 : waiting * (taskMs ?? Infinity));
+    const queue = policy.prefetchTasks - waiting;
+    if (free === 0 && (queue <= 0 || queueMs <= 0)) continue;
+    if (whyNot(job, room.node) === null) takers.push({ room, id, slots, free, queueMs, queue });
   }
   if (takers.length === 0) return;
   const pile = createPile(job, rooms, takers, now, policy);
-  for (const kind of ['free', 'queue'] as const) {
-    for (let gave = true; gave;) {
-      gave = false;
-      for (const taker of takers) {
-        if (taker[kind] <= 0) continue;
-        const assignment = pile.next(taker);
-        if (!assignment) {
-          taker[kind] = 0;
-          continue;
-        }
-        taker[kind] -= 1;
-        if (kind === 'free') occupy(taker.room, job, 1);
-        assignments.push(assignment);
-        gave = true;
-      }
-    }
-  }
+  // 1.
+  inRounds(takers, (taker) => {
+    const assignment = taker.free > 0 ? pile.next(taker, Infinity) : null;
+    if (!assignment) return false;
+    taker.free -= 1;
+    occupy(taker.room, job, 1);
+    assignments.push(assignment);
+    return true;
+  });
+  // 2.
+  inRounds(takers, (taker) => {
+    const assignment = taker.queue > 0 ? pile.next(taker, taker.queueMs / taker.slots) : null;
+    if (!assignment) return false;
+    taker.queue -= 1;
+    taker.queueMs -= pile.expectedMs(assignment, taker.id);
+    assignments.push(assignment);
+    return true;
+  });
 }
 
-function queueLength(taskMs: number | null | undefined, slots: number, policy: JobPolicy): number {
-  if (taskMs == null) return 0;
-  return Math.min(policy.prefetchTasks, Math.floor((policy.prefetchMs * slots) / taskMs));
+/** Everybody in turn, until nobody gets anything. */
+function inRounds(takers: readonly Taker[], give: (taker: Taker) => boolean): void {
+  let left = [...takers];
+  while (left.length > 0) left = left.filter(give);
 }
 
 interface Pile {
-  /** The next piece of work for this machine; null: there is none for it now. */
-  next(taker: Taker): Assignment | null;
+  /** The next piece of work for this machine that takes no longer than this; null: there is none for it now. */
+  next(taker: Taker, withinMs: number): Assignment | null;
+  /** By what was measured there; Infinity: nothing was. */
+  expectedMs(work: { readonly range: Range | null }, id: NodeId): number;
 }
 
 function createPile(
@@ -128,18 +129,26 @@ function createPile(
   let speeds: Speeds | null = null;
 
   const isMine = (owner: NodeId | null, id: NodeId): boolean => !manual || owner === null || owner === id;
-  const repeat = (taker: Taker): Assignment | null => {
+  const expectedMs: Pile['expectedMs'] = ({ range }, id) => {
+    const { unitsPerS, taskMs } = tally.nodes.get(id) ?? idleNode;
+    if (division.mode === 'counted' || !range) return taskMs ?? Infinity;
+    return unitsPerS === null ? Infinity : ((range.to - range.from) * 1000) / unitsPerS;
+  };
+  const repeat = (taker: Taker, withinMs: number): Assignment | null => {
     const position = again.findIndex(
       (partition) =>
-        isMine(partition.owner, taker.id) && !(takers.length > 1 && failedLastOn(partition, taker.id)),
+        isMine(partition.owner, taker.id) &&
+        !(takers.length > 1 && failedLastOn(partition, taker.id)) &&
+        (withinMs === Infinity || expectedMs(partition, taker.id) <= withinMs),
     );
     const [partition] = position < 0 ? [] : again.splice(position, 1);
     return partition ? attemptAt(job, partition, taker.id) : null;
   };
 
   return {
-    next(taker) {
-      const repeated = again.length > 0 ? repeat(taker) : null;
+    expectedMs,
+    next(taker, withinMs) {
+      const repeated = again.length > 0 ? repeat(taker, withinMs) : null;
       if (repeated) return repeated;
       let place = manual ? rest.findIndex(({ owner }) => owner === taker.id) : 0;
       if (place < 0) place = rest.findIndex(({ owner }) => owner === null);
@@ -163,6 +172,7 @@ function createPile(
         );
       }
       const to = Math.min(segment.to, from + units);
+      if (withinMs !== Infinity && expectedMs({ range: { from, to } }, taker.id) > withinMs) return null;
       segment.from = to;
       if (segment.from === segment.to) rest.splice(place, 1);
       const known = division.mode === 'counted' ? partitions[from] : undefined;

@@ -63,13 +63,17 @@ function verdictOfNode(
   const { heldBackSince, session } = node.live;
   if (session === null) return null;
   // 2.
+  const { exclusive } = job.definition;
+  const notBeforeAt = exclusive ? now + policy.taskLeaseMs : null;
   if (drain && now >= drain.deadlineAt) {
-    return lost({ code: 'node_draining', message: `${name} was drained.` });
+    return lost({ code: 'node_draining', message: `${name} was drained.` }, notBeforeAt);
   }
   if (heldBackSince !== null && now >= heldBackSince + giveWayMs) {
-    return lost({ code: 'node_gave_way', message: `${name} gave way to its owner.` });
+    return lost({ code: 'node_gave_way', message: `${name} gave way to its owner.` }, notBeforeAt);
   }
   // 3.
+  // It may be beginning just now: a second copy must not be.
+  if (exclusive) return null;
   const unwilling = drain !== null || heldBackSince !== null || pausedAt !== null;
   if (unwilling && task.startedAt === null && now - task.assignedAt >= 1_000) {
     const error: ErrorBody = { code: 'node_not_ready', message: `${name} takes no new work.` };
@@ -113,7 +117,8 @@ function verdictOfTime(
   // 2.
   if (task.startedAt !== null && now - task.startedAt >= definition.timeoutMs + policy.taskGraceMs) {
     const message = `It took longer than ${Math.round(definition.timeoutMs / 1000)} s on ${name}.`;
-    return { outcome: 'failed', error: { code: 'task_timeout', message }, notBeforeAt: null };
+    const notBeforeAt = definition.exclusive ? now + policy.taskLeaseMs : null;
+    return { outcome: 'failed', error: { code: 'task_timeout', message }, notBeforeAt };
   }
   // 3.
   if (course.gang && course.gang.goAt === null && task.reach === null && !course.gang.stopping) {
@@ -125,8 +130,8 @@ function verdictOfTime(
   return null;
 }
 
-function lost(error: ErrorBody): Verdict {
-  return { outcome: 'lost', error, notBeforeAt: null };
+function lost(error: ErrorBody, notBeforeAt: number | null = null): Verdict {
+  return { outcome: 'lost', error, notBeforeAt };
 }
 
 /** manual: shares of machines that cannot work for the job now, unless they may be back in a moment. */

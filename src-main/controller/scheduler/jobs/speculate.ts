@@ -21,7 +21,14 @@ export function speculate(
   const assignments: Assignment[] = [];
   for (const job of jobs) {
     const { definition, course, tally } = job;
-    if (!definition.speculative || definition.gang || course.ending || course.phase !== 'running') continue;
+    if (
+      !definition.speculative ||
+      definition.exclusive ||
+      definition.gang ||
+      course.ending ||
+      course.phase !== 'running'
+    )
+      continue;
     if (tally.rest.length > 0 || tally.again.length > 0 || tally.counts.active === 0) continue;
     const manual = course.distribution.mode === 'manual';
     // Those named by hand do their share, however slow they are.
