@@ -62,18 +62,30 @@ async function nearName(code: string, message: string, api: ApiClient): Promise<
   const wrong = /"([^"]+)"/.exec(message)?.[1];
   if (wrong === undefined) return null;
   try {
-    const known =
-      code === 'node_not_found'
-        ? (await api.call('nodes', { timeoutMs: 3_000 })).nodes.map((node) => node.name)
-        : code === 'deployment_not_found'
-          ? (await api.call('deployments', { timeoutMs: 3_000 })).deployments.flatMap((one) => [
-              one.model,
-              one.id,
-            ])
-          : [];
+    const known = await namesFor(code, api);
     const near = suggest(wrong, known);
     return near === null ? null : `Did you mean "${near}"?`;
   } catch {
     return null;
+  }
+}
+
+/** Names of the kind of thing that was not found. */
+async function namesFor(code: string, api: ApiClient): Promise<string[]> {
+  const timeoutMs = 3_000;
+  switch (code) {
+    case 'node_not_found':
+      return (await api.call('nodes', { timeoutMs })).nodes.map((node) => node.name);
+    case 'deployment_not_found':
+      return (await api.call('deployments', { timeoutMs })).deployments.flatMap(({ model, id }) => [
+        model,
+        id,
+      ]);
+    case 'job_not_found':
+      return (await api.call('jobs', { timeoutMs })).jobs.flatMap(({ name, id }) => [name, id]);
+    case 'artifact_not_found':
+      return (await api.call('artifacts', { timeoutMs })).artifacts.map((artifact) => artifact.name);
+    default:
+      return [];
   }
 }

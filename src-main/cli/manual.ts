@@ -39,6 +39,9 @@ export function manualPage(tree: CommandNode, version: string): string {
     const usage = [...node.path.slice(1), ...node.operands].join(' ');
     const also = node.aliases.length === 0 ? '' : ` Also: ${node.aliases.join(', ')}.`;
     lines.push('.TP', `.B ${roff(usage)}`, roff(`${capital(node.description)}.${also}`));
+    // Of roles the words are known, and "--help" explains them.
+    const plain = node.options.filter(({ description }) => description === '').map(({ flags }) => flags);
+    if (plain.length > 0) lines.push(roff(`Options: ${plain.join(', ')}.`));
     const described = node.options.filter(({ description }) => description !== '');
     if (described.length > 0) {
       lines.push('.RS', ...described.flatMap(optionLines), '.RE');

@@ -3,7 +3,7 @@ import type { CommandContext } from './context.ts';
 import type { CliIo } from './io.ts';
 import { suggest } from './suggest.ts';
 import { printable } from './text.ts';
-import { watching, watchOption, type WatchFlags } from './watch.ts';
+import { watching } from './watch.ts';
 
 export interface GlobalOptions {
   readonly api: string | undefined;
@@ -38,7 +38,8 @@ export function createRegistry(program: Command, io: CliIo, run: RunCommand): Co
   };
   const act = (command: Command, action: Action): Promise<void> => run(options(command), action);
   const add = (nameAndArguments: string, description: string, parent = program): Command =>
-    parent.command(nameAndArguments).description(description);
+    // Groups take any argument, to say what was meant; their commands must not inherit that.
+    parent.command(nameAndArguments).description(description).allowExcessArguments(false);
   return {
     program,
     io,
@@ -47,19 +48,22 @@ export function createRegistry(program: Command, io: CliIo, run: RunCommand): Co
     options,
     group(name, description, list, watchable) {
       const group = add(name, description);
-      // What stands before a subcommand's name is the group's, what stands after it the subcommand's.
-      if (watchable) watchOption(group.enablePositionalOptions());
-      // `covey nodes` alone lists; `covey nodes lits` is a typing error, not an argument.
-      return group.allowExcessArguments(true).action((flags: Partial<WatchFlags>, command: Command) => {
-        const wrong = command.args[0];
-        if (wrong === undefined) return act(command, watching({ watch: flags.watch === true }, list));
-        const near = suggest(
-          wrong,
-          group.commands.map((one) => one.name()),
-        );
+      if (watchable) group.addHelpText('after', '\nAlone it does "list"; --watch shows it again every 2 s.');
+      // `covey nodes` alone lists; `covey nodes lits` is a typing error, not an argument. An option of the group's own
+      // would also be taken from the words of its commands, so the one that it has is looked for here.
+      group.allowExcessArguments(true).allowUnknownOption(true);
+      return group.action((_flags, command: Command) => {
+        const watch = watchable !== undefined && command.args.includes('--watch');
+        const wrong = command.args.find((word) => !watch || word !== '--watch');
+        if (wrong === undefined) return act(command, watching({ watch }, list));
+        const isOption = wrong.startsWith('-');
+        const known = isOption
+          ? ['--watch', '--json', '--api', '--data']
+          : group.commands.map((one) => one.name());
+        const near = suggest(wrong, known);
         return command.error(
-          `error: unknown command '${printable(wrong)}'${near === null ? '' : `\n(Did you mean ${near}?)`}`,
-          { code: 'commander.unknownCommand' },
+          `error: unknown ${isOption ? 'option' : 'command'} '${printable(wrong)}'${near === null ? '' : `\n(Did you mean ${near}?)`}`,
+          { code: isOption ? 'commander.unknownOption' : 'commander.unknownCommand' },
         );
       });
     },

@@ -220,6 +220,7 @@ describe('settings', () => {
       lend.kinds.inference:        true
       lend.kinds.kernels:          true
       lend.kinds.commands:         false
+      lend.network:                none
       app.openAtLogin:             false
       app.updates.automatic:       true
       app.updates.channel:         stable

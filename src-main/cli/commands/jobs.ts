@@ -303,7 +303,7 @@ async function cancelJob({ api, io, json }: CommandContext, job: string): Promis
 async function retryJob({ api, io, json }: CommandContext, job: string): Promise<void> {
   const view = await api.call('retryJob', { params: { job } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
-  io.out(`${jobName(view)} is tried again. Wait for it with "covey jobs wait ${view.id}".\n`);
+  io.out(`${jobName(view)} is tried again.\nWait for it with "covey jobs wait ${view.id}".\n`);
 }
 
 /** Results go with it, so it asks once. */

@@ -45,7 +45,7 @@ export async function leaveCovey({ api, io, json }: CommandContext, yes: boolean
   io.out(
     json
       ? `${JSON.stringify(self)}\n`
-      : `This machine has left the covey of ${name}. There, "covey remove" takes it off the list.\n`,
+      : `This machine has left the covey of ${name}.\nThere, "covey remove" takes it off the list.\n`,
   );
 }
 

@@ -53,7 +53,7 @@ async function switchLending(context: CommandContext, enabled: boolean): Promise
   if (json) return io.out(`${JSON.stringify({ state })}\n`);
   if (!enabled) {
     return io.out(
-      'This machine is not lent any more. What runs here for the covey goes: requests may finish within 30 s.\n',
+      'This machine is not lent any more. What runs here for the covey goes: requests\nmay finish within 30 s.\n',
     );
   }
   io.out(

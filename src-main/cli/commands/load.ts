@@ -83,7 +83,7 @@ export async function loadModel(context: CommandContext, model: string, options:
     return io.out(
       accepted.status === 'ready'
         ? `${printable(accepted.model)} is ready (${accepted.id}).\n`
-        : `${printable(accepted.model)} loads as ${accepted.id}. Watch it with "covey deployments info ${accepted.id}".\n`,
+        : `${printable(accepted.model)} loads as ${accepted.id}.\nWatch it with "covey deployments info ${accepted.id}".\n`,
     );
   }
   const ready = accepted.status === 'ready' ? accepted : await watchLoad(context, accepted);
@@ -216,5 +216,5 @@ export async function retryModel({ api, io, json }: CommandContext, ref: string)
   const view = await api.call('retry', { params: { id: ref } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
   const { id } = view;
-  io.out(`${printable(view.model)} (${id}) is tried again. Watch it with "covey deployments info ${id}".\n`);
+  io.out(`${printable(view.model)} (${id}) is tried again.\nWatch it with "covey deployments info ${id}".\n`);
 }

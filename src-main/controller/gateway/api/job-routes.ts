@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import {
   jobListQuerySchema,
   jobLogQuerySchema,
@@ -74,7 +74,8 @@ function query<T>(schema: z.ZodType<T>, call: HttpCall): T {
   return check(schema, Object.fromEntries(call.query), 'The query');
 }
 
-const json = z.json();
-function asJson(value: unknown): z.output<typeof json> {
-  return JSON.parse(JSON.stringify(value)) as z.output<typeof json>;
+type Json = z.output<ReturnType<typeof z.json>>;
+/** Without what JSON has no word for. */
+function asJson(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value)) as Json;
 }

@@ -1,0 +1,226 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { scriptedIo, type ScriptedIo } from '../../../e2e/support/cli-io.ts';
+import { doneJob, exampleJob, failedJob } from '../../../e2e/support/job-views.ts';
+import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../../e2e/support/scripted-api.ts';
+import type { ApiRoute } from '#shared/api/schema.ts';
+import type * as Artifacts from './artifacts.ts';
+import { runCli } from '../main.ts';
+
+const put: string[] = [];
+// What putting a file asks of the API is the artifacts' own business, and their tests'.
+vi.mock('./artifacts.ts', async (original) => ({
+  ...(await original<typeof Artifacts>()),
+  putPath: async (_context: unknown, path: string) => {
+    put.push(path);
+    return { id: String(put.length).repeat(64) };
+  },
+}));
+
+let directory: string;
+let api: ScriptedApi;
+let io: ScriptedIo;
+beforeEach(() => {
+  put.length = 0;
+  directory = mkdtempSync(join(tmpdir(), 'covey-run-'));
+  io = scriptedIo({ workingDirectory: directory });
+});
+afterEach(async () => {
+  await api.close();
+  rmSync(directory, { recursive: true });
+});
+
+async function covey(
+  words: readonly string[],
+  scripts: Partial<Record<ApiRoute, RouteScript>> = { submitJob: () => exampleJob(), job: () => doneJob() },
+): Promise<number> {
+  api = await startScriptedApi(scripts);
+  return runCli(['--data', api.dataDirectory, ...words], io);
+}
+const submitted = (): unknown => api.requests.find(({ route }) => route === 'submitJob')?.body;
+const file = (name: string, text = 'x'): string => {
+  writeFileSync(join(directory, name), text);
+  return join(directory, name);
+};
+
+describe('a specification', () => {
+  test('takes its files along, each once, from where it lies', async () => {
+    mkdirSync(join(directory, 'jobs'));
+    const data = file('data.f64');
+    file(
+      'jobs/job.yaml',
+      'kind: kernel\nkernel: dot_product\ntype: f64\ninput: ../data.f64\nsecond: ../data.f64\n',
+    );
+    expect(await covey(['run', 'jobs/job.yaml']), io.stderr()).toBe(0);
+    expect(put).toEqual([data]);
+    expect(submitted()).toMatchObject({
+      name: 'job',
+      kernel: 'dot_product',
+      input: '1'.repeat(64),
+      second: '1'.repeat(64),
+    });
+    expect(io.stdout()).toBe('9007199187632128\n');
+  });
+
+  test('names an artifact that is no path', async () => {
+    file('job.json', '{"kind":"kernel","kernel":"sum","type":"i32","input":"numbers"}');
+    expect(await covey(['run', 'job.json', '--detach'])).toBe(0);
+    expect(put).toEqual([]);
+    expect(submitted()).toMatchObject({ input: 'numbers' });
+  });
+
+  test('with a file that is not there is refused before anything is sent', async () => {
+    file('job.yaml', 'kind: kernel\nkernel: sum\ntype: f64\ninput: ./none.f64\n');
+    expect(await covey(['run', 'job.yaml'])).toBe(2);
+    expect(io.stderr()).toContain('input: there is no ');
+    expect(api.requests).toEqual([]);
+  });
+
+  test('that is wrong names the field', async () => {
+    file('job.yaml', 'kind: kernel\nkernel: sum\ntype: f64\n');
+    expect(await covey(['run', 'job.yaml'])).toBe(2);
+    expect(io.stderr()).toContain('error: job.yaml: input: ');
+  });
+});
+
+describe('short forms', () => {
+  test('a kernel over a file: its type is in its name', async () => {
+    const data = file('data.f32');
+    expect(
+      await covey(
+        'run kernel histogram data.f32 --bins 4 --low -1 --high 1 --nodes a,b --cpus 2 --memory 2GB'.split(
+          ' ',
+        ),
+      ),
+      io.stderr(),
+    ).toBe(0);
+    expect(put).toEqual([data]);
+    expect(submitted()).toMatchObject({
+      name: 'histogram data.f32',
+      ...{ kernel: 'histogram', type: 'f32', bins: 4, low: -1, high: 1 },
+      requires: { nodes: ['a', 'b'], cpus: 2, memoryBytes: 2 * 1024 ** 3 },
+      partitions: 'auto',
+    });
+  });
+
+  test('a command with its tool, inputs, secrets and outputs', async () => {
+    const [tool, token] = [file('tool'), file('token', 's3cret')];
+    mkdirSync(join(directory, 'set'));
+    const words = [
+      'run',
+      'command',
+      '--input',
+      'set=data',
+      '--input',
+      'model',
+      '--env',
+      'A=1',
+      '--env',
+      'B={index}',
+    ];
+    const more = [
+      '--secret',
+      `KEY=${token}`,
+      '--output',
+      'out.txt',
+      '--shares',
+      'a=60,b=40',
+      '--partitions',
+      '4',
+    ];
+    expect(await covey([...words, ...more, '--', './tool', '-x', '{input.data}']), io.stderr()).toBe(0);
+    expect(put).toEqual([join(directory, 'set'), tool]);
+    expect(submitted()).toMatchObject({
+      name: 'tool',
+      command: ['./tool', '-x', '{input.data}'],
+      inputs: [
+        { artifact: '1'.repeat(64), path: 'data' },
+        { artifact: 'model', path: 'model' },
+        { artifact: '2'.repeat(64), path: 'tool' },
+      ],
+      env: { A: '1', B: '{index}' },
+      secrets: { KEY: 's3cret' },
+      outputs: [{ path: 'out.txt', optional: false }],
+      partitions: 4,
+      distribution: {
+        mode: 'manual',
+        shares: [
+          { node: 'a', percent: 60 },
+          { node: 'b', percent: 40 },
+        ],
+      },
+    });
+  });
+
+  test('a map over records, a model over prompts, a gang', async () => {
+    file('rows.jsonl');
+    expect(await covey('run map --dataset rows.jsonl --per record --detach -- wc'.split(' '))).toBe(0);
+    expect(submitted()).toMatchObject({ kind: 'map', per: 'record', dataset: { format: 'jsonl' } });
+    await api.close();
+    expect(await covey('run inference tiny --dataset rows.jsonl --max-tokens 9 --detach'.split(' '))).toBe(0);
+    expect(submitted()).toMatchObject({ kind: 'inference', task: 'chat', parameters: { max_tokens: 9 } });
+    await api.close();
+    expect(await covey('run gang --ranks 3 --per-node 1 --network lan --detach -- train'.split(' '))).toBe(0);
+    expect(submitted()).toMatchObject({ kind: 'gang', ranks: 3, perNode: 1, network: 'lan' });
+  });
+});
+
+describe('waiting', () => {
+  test('shows a bar on a terminal, and the failure with what to do', async () => {
+    io = scriptedIo({ workingDirectory: directory, errIsTty: true });
+    const views = [exampleJob(), failedJob()];
+    const code = await covey(['run', 'command', '--', 'render'], {
+      submitJob: () => exampleJob({ status: 'queued' }),
+      job: () => views.shift(),
+    });
+    expect(code).toBe(1);
+    expect(io.stderr()).toContain('running [############--------] 61%, on 2 machines');
+    expect(io.stderr()).toContain('error: Partition 1 failed 3 times');
+    expect(io.stderr()).toContain('covey jobs retry');
+    expect(io.stdout()).toContain('0/frame.png');
+  });
+
+  test('Ctrl-C without an answer leaves the job alone', async () => {
+    const code = await covey(['run', 'command', '--', 'x'], {
+      submitJob: () => exampleJob(),
+      job: () => {
+        io.interrupt();
+        return exampleJob();
+      },
+    });
+    expect(code).toBe(130);
+    expect(io.stderr()).toContain('covey jobs wait j-1a2b3c4d');
+    expect(api.requests.map(({ route }) => route)).not.toContain('cancelJob');
+  });
+
+  test('Ctrl-C and yes ends it, and waits until it has ended', async () => {
+    io = scriptedIo({ workingDirectory: directory, answers: ['y'] });
+    const views = [exampleJob(), exampleJob({ status: 'cancelling' }), exampleJob({ status: 'cancelled' })];
+    const code = await covey(['run', 'command', '--', 'x'], {
+      submitJob: () => exampleJob(),
+      job: () => {
+        if (views.length === 3) io.interrupt();
+        return views.shift();
+      },
+      cancelJob: () => exampleJob({ status: 'cancelling' }),
+    });
+    expect(code).toBe(1);
+    expect(io.stderr()).toContain('was cancelled');
+    expect(api.requests.map(({ route }) => route)).toContain('cancelJob');
+  });
+
+  test('rides out a controller that restarts', async () => {
+    let calls = 0;
+    const code = await covey(['run', 'command', '--', 'x'], {
+      submitJob: () => exampleJob(),
+      job: (_request, response) => {
+        calls += 1;
+        if (calls < 3) return void response.destroy();
+        return doneJob();
+      },
+    });
+    expect(code).toBe(0);
+  });
+});
