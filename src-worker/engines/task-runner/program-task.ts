@@ -14,6 +14,7 @@ import { bytesOf, locate, openDataset, recordsOf, type Extent } from './records/
 import { runProgram, type OutputBudget, type ProgramEnd } from './run-program.ts';
 import {
   bubblewrapArguments,
+  insideLauncher,
   insideOutput,
   insideScript,
   insideSecrets,
@@ -261,6 +262,8 @@ function systemVariables(): Record<string, string> {
 function wrapped(task: ProgramTask, init: RunnerInit, real: Places, command: readonly string[]): string[] {
   if (init.sandbox.kind === 'none') return [...command];
   const { program, mounts, directory } = task;
+  // Inside, the user's processes are counted anew: there the number can be limited without control groups.
+  const counted = init.limits.kind === 'rlimits' && init.launcher !== null;
   return [
     init.sandbox.path,
     ...bubblewrapArguments({
@@ -271,12 +274,14 @@ function wrapped(task: ProgramTask, init: RunnerInit, real: Places, command: rea
         { source: join(directory, 'group'), inside: '/etc/group' },
         { source: real.secrets, inside: insideSecrets },
         ...(program.script === null ? [] : [{ source: real.script, inside: insideScript }]),
+        ...(counted ? [{ source: init.launcher, inside: insideLauncher }] : []),
         ...mounts.map(({ source, path }) => ({ source, inside: join(insideWork, path) })),
       ],
       hidden: init.hidden,
       network: program.network === 'lan',
       temporaryBytes: Math.min(program.limits.memoryBytes, maxTemporaryBytes),
     }),
+    ...(counted ? [insideLauncher, '--limit', `nproc=${program.limits.processes}`, '--'] : []),
     ...command,
   ];
 }

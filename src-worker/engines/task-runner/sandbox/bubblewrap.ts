@@ -19,6 +19,7 @@ export const insideWork = '/covey/work';
 export const insideOutput = '/covey/output';
 export const insideSecrets = '/covey/secrets';
 export const insideScript = '/covey/script';
+export const insideLauncher = '/covey/launch';
 
 /** Programs and libraries of the system. Home directories, /var, /srv and the like are not there at all. */
 const systemDirectories = [
