@@ -79,14 +79,22 @@ const repeatMs = 2_000;
 export function simulate(random: () => number, faults: { duplicates: number; jitterMs: number }): Simulation {
   const directory = mkdtempSync(join(tmpdir(), 'covey-simulated-'));
   let now = 1_000_000;
-  let order = 0;
   let sessions = 0;
-  let agenda: { at: number; order: number; action: () => void }[] = [];
+  let agenda: { at: number; action: () => void }[] = [];
   const bodies = new Map<NodeId, Body>();
   const accepted = new Map<string, number>();
   const clock = { now: () => now };
   const at = (inMs: number, action: () => void): void => {
-    agenda.push({ at: now + Math.max(0, Math.round(inMs)), order: (order += 1), action });
+    const entry = { at: now + Math.max(0, Math.round(inMs)), action };
+    // Behind all that are due no later.
+    let low = 0;
+    let high = agenda.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((agenda[middle]?.at ?? Infinity) <= entry.at) low = middle + 1;
+      else high = middle;
+    }
+    agenda.splice(low, 0, entry);
   };
 
   let store: ControllerStore;
@@ -355,7 +363,6 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     async until(holds, withinMs) {
       const last = now + withinMs;
       while (!controllerUp || !holds()) {
-        agenda.sort((a, b) => a.at - b.at || a.order - b.order);
         const next = agenda.shift();
         if (!next || next.at > last) throw new Error(`not within ${withinMs} simulated ms`);
         now = Math.max(now, next.at);

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobDefinition } from '../state/job-state.ts';
 import { tallyOf } from '../state/job-tally.ts';
-import { commandWork, definition, jobId } from '../state/job-fixtures.ts';
+import { commandWork, definition, indexWork, jobId } from '../state/job-fixtures.ts';
 import { failedReport, simulate, type Simulation } from './simulated-covey.ts';
 
 let open: Simulation[] = [];
@@ -263,6 +263,52 @@ describe('failures', () => {
     expect(simulation.now - lostAt).toBeLessThan(125_000);
   });
 
+  test('what a lost session had is given away after 5 s', async () => {
+    const simulation = covey();
+    const a = simulation.worker('a', { speed: 0.001 });
+    submit(simulation, { total: 1, division: { mode: 'counted', count: 1, ranged: false } });
+    await simulation.until(() => job(simulation).tally.counts.active === 1, 1_000);
+    const b = simulation.worker('b');
+    const lostAt = simulation.now;
+    simulation.disconnect(a, 1_000_000);
+    await simulation.until(() => (job(simulation).tally.nodes.get(b.id)?.active ?? 0) > 0, 20_000);
+    expect(simulation.now - lostAt).toBeGreaterThanOrEqual(5_000);
+    expect(simulation.now - lostAt).toBeLessThanOrEqual(6_100);
+  });
+
+  test('a straggler gets a second copy, and what is slower is ended', async () => {
+    const simulation = covey();
+    simulation.worker('b', { speed: 10 });
+    const a = simulation.worker('a', { speed: 10 });
+    submit(simulation, {
+      total: 40,
+      speculative: true,
+      division: { mode: 'counted', count: 4, ranged: true },
+    });
+    simulation.at(900, () => (a.speed = 0.001));
+    await simulation.until(over(simulation), 30_000);
+    const [slow] = job(simulation).partitions.filter(({ tasks }) => tasks.length > 1);
+    expect(slow?.tasks.map(({ outcome, speculative }) => [outcome, speculative])).toEqual([
+      ['superseded', false],
+      ['done', true],
+    ]);
+    expect(simulation.tasksAtWorkers()).toBeGreaterThan(0);
+    await simulation.until(() => simulation.tasksAtWorkers() === 0, 1_000);
+    await expectWhole(simulation);
+  });
+
+  test('a machine that refuses a job is not asked again, others are', async () => {
+    const simulation = covey();
+    const a = simulation.worker('a');
+    const b = simulation.worker('b', { latencyMs: 50 });
+    simulation.onEnd = (assignment, { id }) => (id === a.id ? failedReport(assignment, 'refused') : null);
+    submit(simulation, { total: 1_000 });
+    await simulation.until(over(simulation), 100_000);
+    const attempts = job(simulation).partitions.flatMap(({ tasks }) => tasks);
+    expect(attempts.filter(({ nodeId }) => nodeId === a.id)).toHaveLength(1);
+    expect(job(simulation).tally.nodes.get(b.id)?.doneUnits).toBe(1_000);
+  });
+
   test('a session that comes back in time goes on with what it had', async () => {
     const simulation = covey();
     const a = simulation.worker('a', { speed: 0.1 });
@@ -311,16 +357,7 @@ describe('datasets', () => {
       expect(seek?.byte).toBe((range?.from ?? 0) >= 500 ? 9_000 : 0);
       return null;
     };
-    const dataset = {
-      kind: 'index' as const,
-      dataset: {
-        artifact: { id: 'a'.repeat(64) as never, kind: 'file' as const, bytes: 1 },
-        format: 'text' as const,
-        recordBytes: null,
-        header: false,
-      },
-    };
-    submit(simulation, { index: dataset, total: null, unit: 'records', work: commandWork });
+    submit(simulation, { index: indexWork, total: null, unit: 'records', work: commandWork });
     expect(job(simulation).course.phase).toBe('preparing');
     await simulation.until(over(simulation), 100_000);
     await expectWhole(simulation);
@@ -332,18 +369,7 @@ describe('datasets', () => {
     const simulation = covey();
     simulation.worker('a');
     simulation.onEnd = (assignment) => failedReport(assignment, 'failed', 1);
-    submit(simulation, {
-      index: {
-        kind: 'index',
-        dataset: {
-          artifact: { id: 'a'.repeat(64) as never, kind: 'file', bytes: 1 },
-          format: 'text',
-          recordBytes: null,
-          header: false,
-        },
-      },
-      total: null,
-    });
+    submit(simulation, { index: indexWork, total: null });
     await simulation.until(over(simulation), 100_000);
     expect(job(simulation).course).toMatchObject({ phase: 'failed', error: { code: 'partition_poisoned' } });
 
@@ -418,7 +444,7 @@ describe('whatever happens', () => {
       );
       const counted = random() < 0.5;
       submit(simulation, {
-        total: 4_000,
+        total: 20_000,
         speculative: random() < 0.5,
         work: commandWork,
         retry: { attempts: 50, backoffMs: 100, exitCodes: null },

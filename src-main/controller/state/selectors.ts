@@ -35,7 +35,10 @@ function reasons(node: NodeRecord, checks: (node: NodeRecord) => string[]): stri
 
 /** Why it gets no task of a job; as for models, but that needs no engine. */
 export function idleReasons(node: NodeRecord): string[] {
-  return reasons(node, ({ live }) => [...live.problems]);
+  // The worker names a missing engine among its problems too.
+  return reasons(node, ({ durable, live }) =>
+    live.problems.filter((problem) => problem !== durable.facts?.engineProblem),
+  );
 }
 
 /** Why the people whose machine it is, or who look after the covey, want no new work there. */
