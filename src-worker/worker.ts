@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { timings } from '#shared/config.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { Hardware, Telemetry } from '#shared/domain/node.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { BootId, NodeId } from '#shared/lib/ids.ts';
@@ -71,6 +72,8 @@ export interface WorkerStatus {
   readonly trouble: ErrorBody | null;
   /** As this machine was last looked at. */
   readonly hardware: Hardware | null;
+  /** What it computes for others. */
+  readonly compute: ComputeFacts;
   /** How far this machine's clock is ahead of the controller's when it last answered; negative: behind. */
   readonly clockAheadMs: number | null;
   /** The other members, as the controller has named them last. */
@@ -328,6 +331,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       controllerName: session.welcome?.controllerName ?? null,
       trouble: session.trouble,
       hardware: probe.hardware(),
+      compute: tasks.facts(),
       clockAheadMs,
       memberIds,
       engines: agent.observed().map(({ endpoint: _endpoint, ...engine }) => engine),

@@ -91,6 +91,7 @@ export function createControllerSelf(options: {
           apiAddress: options.apiAddress(),
           clusterAddress: transport.clusterAddress,
           hardware: own?.durable.facts?.hardware ?? null,
+          compute: own?.live.compute ?? null,
           discovery: discovery && {
             interfaces: discovery.interfaces(),
             peers: discovery.peers().length,

@@ -83,6 +83,7 @@ export function createWorkerSelf(options: {
         apiAddress: options.apiAddress(),
         clusterAddress: transport.clusterAddress,
         hardware: status?.hardware ?? null,
+        compute: status?.compute ?? null,
         discovery: discovery && {
           interfaces: discovery.interfaces(),
           peers: discovery.peers().length,

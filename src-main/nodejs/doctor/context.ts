@@ -1,5 +1,6 @@
 import type { InterfaceView } from '#shared/domain/network.ts';
 import type { Address, Hardware } from '#shared/domain/node.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { Settings } from '#shared/settings.ts';
 
@@ -27,6 +28,8 @@ export interface RunningNode {
   readonly clusterAddress: Address | null;
   /** null: not probed yet, or it does not lend. */
   readonly hardware: Hardware | null;
+  /** What it computes for others besides models; null: it does not lend. */
+  readonly compute: ComputeFacts | null;
   /** What discovery says of its interfaces; null: the node was started without it. */
   readonly discovery: { readonly interfaces: readonly InterfaceView[]; readonly peers: number } | null;
   /** A worker's controller; null: it belongs to no covey, or is the controller. */

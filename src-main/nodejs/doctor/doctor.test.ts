@@ -42,6 +42,7 @@ describe('the doctor of one machine', () => {
       'data-directory ok',
       'disk ok',
       'graphics skipped',
+      'compute skipped',
       'sleep skipped',
       'identity ok',
       'lan-certificate skipped',

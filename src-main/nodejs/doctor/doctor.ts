@@ -2,6 +2,7 @@ import type { DoctorCheck } from '#shared/domain/doctor.ts';
 import { finishCheck, type Finding } from './check.ts';
 import type { DoctorContext } from './context.ts';
 import { checkClock } from './checks/clock.ts';
+import { checkCompute } from './checks/compute.ts';
 import { checkDataDirectory } from './checks/data-directory.ts';
 import { checkDisk } from './checks/disk.ts';
 import { checkEngine, checkProgram, checkSettings } from './checks/program.ts';
@@ -37,6 +38,7 @@ const definitions: readonly CheckDefinition[] = [
   { id: 'data-directory', title: 'Data directory', run: checkDataDirectory },
   { id: 'disk', title: 'Disk', run: checkDisk },
   { id: 'graphics', title: 'Graphics', run: checkGraphics },
+  { id: 'compute', title: 'Jobs', run: checkCompute },
   { id: 'sleep', title: 'Sleep', run: checkSleep },
   { id: 'identity', title: 'Identity', run: checkIdentity },
   { id: 'lan-certificate', title: 'LAN access', run: checkLan },

@@ -91,6 +91,7 @@ export function runningNode(changes: Partial<RunningNode> = {}): RunningNode {
     apiAddress: 'http://127.0.0.1:7878',
     clusterAddress: { host: '0.0.0.0', port: 7879 },
     hardware: null,
+    compute: null,
     discovery: { interfaces: [], peers: 1 },
     controller: {
       name: 'hall',

@@ -35,7 +35,7 @@ export function requestBody(work: InferenceWork, record: string): Record<string,
   if (own[key] === undefined) {
     if (work.task === 'chat' && typeof own['prompt'] === 'string') {
       const { prompt, ...rest } = own;
-      return { ...rest, ...asked(work, prompt as string), ...fixed };
+      return { ...rest, ...asked(work, prompt), ...fixed };
     }
     throw new CoveyError('dataset_invalid', `has no field "${key}", and the job has no prompt`);
   }

@@ -54,7 +54,7 @@ export async function runInference(options: {
       const text = record.toString('utf8');
       const position = (number += 1) - 1;
       await turns.take(either);
-      const line = lineOf(options, position, text, either).finally(turns.give);
+      const line = lineOf(options, position, text, either).finally(() => turns.give());
       line.catch((error: unknown) => failing.abort(error));
       lines.push(line);
       if (lines.length >= 2 * work.concurrency) await writeFirst();

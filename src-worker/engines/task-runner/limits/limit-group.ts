@@ -56,11 +56,11 @@ export function createLimitGroup(method: LimitMethod, wanted: Wanted): LimitGrou
     case 'cgroup2':
       return controlGroup({ all: join(method.directory, name) }, cgroup2, files, wanted);
     case 'cgroup1': {
-      const directories = Object.entries(method.directories).map(([controller, directory]) => [
-        controller,
-        join(directory, name),
-      ]);
-      return controlGroup(Object.fromEntries(directories), cgroup1, files, wanted);
+      const directories: Record<string, string> = {};
+      for (const [controller, directory] of Object.entries(method.directories)) {
+        directories[controller] = join(directory, name);
+      }
+      return controlGroup(directories, cgroup1, files, wanted);
     }
     case 'rlimits':
     case 'job-object':
