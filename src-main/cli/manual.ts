@@ -21,7 +21,7 @@ export function manualPage(tree: CommandNode, version: string): string {
   const lines = [
     `.TH COVEY 1 "" "covey ${roff(version)}" "Covey"`,
     '.SH NAME',
-    `covey \\- ${roff(tree.description.replace(/\.$/, '').toLowerCase())}`,
+    `covey \\- ${roff(uncapital(tree.description.replace(/\.$/, '')))}`,
     '.SH SYNOPSIS',
     '.B covey',
     '.RI [ options ] " command " [ arguments ]',
@@ -65,4 +65,8 @@ function optionLines({ flags, description, choices }: OptionNode): string[] {
 
 function capital(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
+function uncapital(text: string): string {
+  return text.slice(0, 1).toLowerCase() + text.slice(1);
 }

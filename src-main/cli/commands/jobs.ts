@@ -209,7 +209,7 @@ export function sharesTable(job: JobView, width: number): string {
     width,
   );
   const idle = job.shares.flatMap(({ nodeName, whyNot }) =>
-    whyNot === null ? [] : wrap(`${printable(nodeName)} gets nothing: it ${printable(whyNot)}`, width),
+    whyNot === null ? [] : wrap(`${printable(nodeName)} gets nothing: ${printable(whyNot)}`, width),
   );
   return idle.length === 0 ? table : `${table}\n${idle.join('\n')}\n`;
 }
