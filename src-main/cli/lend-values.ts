@@ -127,6 +127,16 @@ export const lendValues: readonly LendValue[] = [
       show: ({ kinds }) => (kinds[kind] ? 'allowed' : 'not allowed'),
     };
   }),
+  {
+    name: 'network',
+    takes: 'NAME:FROM-TO|none',
+    does: 'let programs see it, and listen: eth0:20000-20099',
+    patch: (text) => ({ network: orNone(text, networkOf) }),
+    show: ({ network }) =>
+      network === null
+        ? 'not for programs'
+        : `programs that ask; ports ${network.ports.from}-${network.ports.to} on ${printable(network.interface)}`,
+  },
 ];
 
 /** Every rule with what it says now, in order. */
@@ -149,6 +159,16 @@ export function parseLendValue(
     );
   }
   return { name: value.name, patch: value.patch(text) };
+}
+
+function networkOf(text: string): NonNullable<LendRules['network']> {
+  const match = /^([^\s/]{1,64}):(\d{1,5})-(\d{1,5})$/.exec(text);
+  if (!match?.[1]) {
+    throw new UsageError(
+      `network is NAME:FROM-TO, such as eth0:20000-20099, or none, got "${printable(text)}".`,
+    );
+  }
+  return { interface: match[1], ports: { from: Number(match[2]), to: Number(match[3]) } };
 }
 
 function upTo(limit: number | null): string {

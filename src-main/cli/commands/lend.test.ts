@@ -146,6 +146,8 @@ describe('values of rules', () => {
     ['hot', '85', { giveWay: { hotCelsius: 85 } }],
     ['models', 'off', { kinds: { inference: false } }],
     ['commands', 'yes', { kinds: { commands: true } }],
+    ['network', 'eth0:20000-20099', { network: { interface: 'eth0', ports: { from: 20_000, to: 20_099 } } }],
+    ['network', 'none', { network: null }],
   ])('%s %s', (rule, text, patch) => {
     expect(parseLendValue(rule, text).patch).toEqual(patch);
   });
