@@ -27,6 +27,8 @@ const external = [
   'better-sqlite3',
   'bonjour-service',
   'ws',
+  'tar-stream',
+  'yauzl',
   'systeminformation',
   '@peculiar/x509',
   'node-llama-cpp',

@@ -5,7 +5,6 @@ import { jobRoutes, uploadBodySchema } from '#shared/api/jobs.ts';
 import { ARTIFACT_CHUNK_BYTES } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { artifactIdSchema } from '#shared/lib/ids.ts';
-import { packTree } from '../../../nodejs/artifacts/pack-tree.ts';
 import { apiGroup } from '../../../nodejs/http/api-group.ts';
 import { BodyBudget, check, readBody, readJson } from '../../../nodejs/http/body.ts';
 import type { HttpCall } from '../../../nodejs/http/http-call.ts';
@@ -97,6 +96,7 @@ async function sendContent(artifacts: ArtifactService, call: HttpCall): Promise<
   const named = (name: string): string =>
     `attachment; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
   if (manifest && path === undefined) {
+    const { packTree } = await import('../../../nodejs/artifacts/pack-tree.ts');
     res.writeHead(200, {
       ...headers,
       'content-type': 'application/x-tar',
