@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { nodeViewSchema } from '#shared/api/schema.ts';
+import { CoveyError } from '#shared/errors.ts';
 import type { ControllerService } from '../gateway/ports.ts';
 import type { Transfers } from '../models/transfers.ts';
 import type { Routes } from '../deployments/routes.ts';
@@ -50,6 +51,20 @@ describe('a machine', () => {
       expect.objectContaining({ code: 'node_name_taken', details: { field: 'name' } }),
     );
     expect(service.node('alpha').id).toBe(nodeId('a'));
+  });
+
+  test('answers a ping, or says why not', async () => {
+    const service = serve();
+    bench.answer = () => ({});
+    const answer = await service.ping('alpha', nobody);
+    expect(answer).toMatchObject({ nodeId: nodeId('a'), nodeName: 'alpha' });
+    expect(answer.rttMs).toBeGreaterThanOrEqual(0);
+    expect(bench.asked).toEqual([{ nodeId: nodeId('a'), method: 'node.ping', params: {} }]);
+    bench.answer = () => {
+      throw new CoveyError('node_lost', 'alpha does not answer.');
+    };
+    await expect(service.ping('alpha', nobody)).rejects.toMatchObject({ code: 'node_lost' });
+    await expect(service.ping('gamma', nobody)).rejects.toMatchObject({ code: 'node_not_found' });
   });
 
   test('is paused once, and resumed', () => {
