@@ -94,9 +94,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       next = after;
     };
     first.forEach(record);
+    const onlyHeard = first.length > 0 && first.every(({ type }) => type === 'heartbeat-received');
+    const jobs = review ? 'time' : onlyHeard ? 'nothing' : 'facts';
     for (let round = 0; ; round += 1) {
       const now = clock.now();
-      const follows = plan(next, { now, listenedUntil, policy, review, running: options.running() });
+      const follows = plan(next, { now, listenedUntil, policy, jobs, running: options.running() });
       if (follows.length === 0) break;
       if (round === maxRounds) {
         logger.error('the planner does not settle', { last: follows.map((event) => event.type).join(' ') });

@@ -44,7 +44,7 @@ class World {
         now: this.now,
         listenedUntil: this.now,
         policy: defaultPolicy,
-        review: true,
+        jobs: 'time',
         running: this.running,
       });
       if (follows.length === 0) return this;

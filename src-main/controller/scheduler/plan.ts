@@ -24,8 +24,11 @@ export interface PlanInput {
    */
   readonly listenedUntil: number;
   readonly policy: Policy;
-  /** Look also at what only time changes of jobs: about once a second. */
-  readonly review: boolean;
+  /**
+   * What to plan of jobs: nothing, what follows from facts, or also what only time changes (about once a second).
+   * Nothing is for turns that hardly ever change anything for jobs, such as those of heartbeats.
+   */
+  readonly jobs: 'nothing' | 'facts' | 'time';
   /** Requests that the gateway has under way, by deployment. */
   readonly running: ReadonlyMap<DeploymentId, number>;
 }
@@ -62,8 +65,10 @@ export function plan(state: ControllerState, input: PlanInput): ControllerEvent[
     if (event) events.push(event);
   }
   // 6.
-  const { jobs, giveWayMs } = policy;
-  events.push(...planJobs(state, { now, policy: jobs, giveWayMs, review: input.review }));
+  if (input.jobs !== 'nothing') {
+    const review = input.jobs === 'time';
+    events.push(...planJobs(state, { now, policy: policy.jobs, giveWayMs: policy.giveWayMs, review }));
+  }
   // 7.
   for (const node of state.nodes.values()) {
     const drain = node.durable.drain;

@@ -19,12 +19,15 @@ export function roomsOf(state: ControllerState, jobs: readonly JobRecord[]): Map
   for (const node of state.nodes.values()) {
     const { compute } = node.live;
     if (!compute || idleReasons(node).length > 0) continue;
-    const room: Room = { node, compute, cpus: compute.cpus, memoryBytes: compute.memoryBytes };
-    for (const job of jobs) {
-      const active = job.tally.nodes.get(node.durable.id)?.active ?? 0;
-      if (active > 0) occupy(room, job, Math.min(active, slotsFor(job.definition, compute, compute)));
+    rooms.set(node.durable.id, { node, compute, cpus: compute.cpus, memoryBytes: compute.memoryBytes });
+  }
+  for (const job of jobs) {
+    if (job.tally.counts.active === 0 && job.preparation?.phase !== 'active') continue;
+    for (const [id, { active }] of job.tally.nodes) {
+      const room = active > 0 ? rooms.get(id) : undefined;
+      if (!room) continue;
+      occupy(room, job, Math.min(active, slotsFor(job.definition, room.compute, room.compute)));
     }
-    rooms.set(node.durable.id, room);
   }
   return rooms;
 }
