@@ -29,6 +29,7 @@ const external = [
   'ws',
   'tar-stream',
   'yauzl',
+  'yaml',
   'systeminformation',
   '@peculiar/x509',
   'node-llama-cpp',

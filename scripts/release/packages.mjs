@@ -10,7 +10,10 @@ export const runtimePackages = [
   'bonjour-service',
   'reflect-metadata',
   'systeminformation',
+  'tar-stream',
   'ws',
+  'yaml',
+  'yauzl',
 ];
 /** Only in the desktop app. */
 export const desktopPackages = ['electron-updater'];
