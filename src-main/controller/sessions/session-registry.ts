@@ -34,13 +34,10 @@ export interface SessionRegistryOptions {
   ) => void;
   /** The node has no session any more. */
   readonly onGone: (nodeId: NodeId) => void;
-  readonly onArtifactFrame?: (nodeId: NodeId, frame: ArtifactFrame) => void;
   /** A session was welcomed: what every worker is told then. */
   readonly greet: (nodeId: NodeId) => readonly ControllerFrame[];
   readonly contest?: ContestTimings;
 }
-
-export type ArtifactFrame = Extract<WorkerFrame, { type: 'artifact-wanted' | 'artifacts-held' }>;
 
 /** The workers' sessions: frames in become facts, the desired state goes out whole whenever it changes. */
 export interface SessionRegistry {
@@ -220,10 +217,6 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
         return true;
       case 'compute':
         runtime.dispatch({ type: 'compute-observed', at, nodeId, compute: frame.compute });
-        return true;
-      case 'artifact-wanted':
-      case 'artifacts-held':
-        options.onArtifactFrame?.(nodeId, frame);
         return true;
       case 'dial-request':
         options.onDialRequest(nodeId, frame);
