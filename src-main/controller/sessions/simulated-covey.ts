@@ -51,7 +51,6 @@ interface Attempt {
   readonly whole: boolean;
   phase: 'waiting' | 'running' | 'ended';
   report: TaskReport | null;
-  reach: boolean;
 }
 
 interface Body extends SimulatedWorker {
@@ -175,7 +174,6 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
           whole,
           phase: 'waiting',
           report: null,
-          reach: false,
         });
       }
       for (const { taskId } of frame.go) {
@@ -199,10 +197,8 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
       if (needs > free) break;
       free -= needs;
       attempt.phase = 'running';
-      const { taskId, epoch, gang } = attempt.assignment;
-      const reach = gang ? { host: '192.0.2.1', ports: [1] } : {};
-      tell(body, { type: 'started', taskId, epoch, ...reach });
-      if (!gang) finishLater(body, attempt);
+      tell(body, startedReport(attempt.assignment));
+      if (!attempt.assignment.gang) finishLater(body, attempt);
     }
   };
 
@@ -271,7 +267,10 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     });
     runtime.dispatch(opened, ...frames.reconcile(body.id, observed));
     frames.opened(body.id, observed);
-    for (const { report } of body.tasks.values()) if (report) tell(body, report);
+    for (const { report, phase, assignment } of body.tasks.values()) {
+      if (report) tell(body, report);
+      else if (phase === 'running') tell(body, startedReport(assignment));
+    }
     work(body);
   };
 
@@ -382,6 +381,10 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
   };
   start();
   return simulation;
+}
+
+function startedReport({ taskId, epoch, gang }: TaskAssignment): TaskReport {
+  return { type: 'started', taskId, epoch, ...(gang ? { host: '192.0.2.1', ports: [1] } : {}) };
 }
 
 export function failedReport(

@@ -475,4 +475,43 @@ describe('whatever happens', () => {
       );
     },
   );
+
+  test.each(Array.from({ length: 6 }, (_, seed) => seed + 1))(
+    'a gang ends with results of one start, and leaves nothing behind (seed %i)',
+    { timeout: 60_000 },
+    async (seed) => {
+      const random = mulberry(seed * 104_729);
+      const simulation = covey(seed, { duplicates: 0.2, jitterMs: 300 });
+      const workers = ['a', 'b', 'c'].map((name) => simulation.worker(name, { cpus: 3, speed: 0.1 }));
+      submit(simulation, {
+        kind: 'gang',
+        total: 4,
+        unit: 'ranks',
+        work: commandWork,
+        division: { mode: 'counted', count: 4, ranged: false },
+        gang: { perNode: null, restarts: 100 },
+      });
+      let calm = false;
+      const disturb = (): void => {
+        if (calm) return;
+        const worker = workers[Math.floor(random() * workers.length)];
+        const what = random();
+        if (worker && what < 0.4) simulation.kill(worker, 500 + random() * 10_000);
+        else if (worker && what < 0.8) simulation.disconnect(worker, random() * 12_000);
+        else simulation.restartController(random() * 3_000);
+        simulation.at(3_000, disturb);
+      };
+      simulation.at(3_000, disturb);
+      simulation.at(60_000, () => (calm = true));
+      await simulation.until(over(simulation), 400_000);
+      calm = true;
+      await simulation.until(() => simulation.tasksAtWorkers() === 0, 60_000);
+      const { course, partitions, tally } = job(simulation);
+      expect(course.phase).toBe('collecting');
+      expect(partitions.map(({ phase }) => phase)).toEqual(['done', 'done', 'done', 'done']);
+      for (const [, { active }] of tally.nodes) expect(active).toBe(0);
+      const assignedAt = partitions.map(({ tasks }) => tasks.at(-1)?.assignedAt);
+      expect(new Set(assignedAt).size).toBe(1);
+    },
+  );
 });

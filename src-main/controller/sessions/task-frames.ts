@@ -6,7 +6,7 @@ import type { ControllerEvent } from '../state/events.ts';
 import type { TaskEnd } from '../state/job-events.ts';
 import { findTask, isStopping, isWanted, liveTasks, openJobs } from '../state/job-selectors.ts';
 import { isLive } from '../state/job-shares.ts';
-import { preparationIndex, type JobDefinition } from '../state/job-state.ts';
+import { preparationIndex, type JobDefinition, type JobRecord } from '../state/job-state.ts';
 import type { ControllerState } from '../state/state.ts';
 import type { SendText } from './desired.ts';
 import { assignmentOf, gangGoOf } from './task-assignment.ts';
@@ -76,6 +76,13 @@ export function createTaskFrames(options: TaskFramesOptions): TaskFrames {
     outbox(nodeId).cancel.add(taskId);
   };
 
+  /** To the ranks of a gang, or to those on one machine. */
+  const tellToGo = (job: JobRecord, only?: NodeId): void => {
+    for (const { nodeId, go } of gangGoOf(job)) {
+      if (only === undefined || only === nodeId) outbox(nodeId).go.set(go.taskId, go);
+    }
+  };
+
   const follow = (state: ControllerState, event: ControllerEvent): void => {
     switch (event.type) {
       case 'tasks-assigned':
@@ -95,7 +102,7 @@ export function createTaskFrames(options: TaskFramesOptions): TaskFrames {
         return;
       case 'gang-started': {
         const job = state.jobs.get(event.jobId);
-        for (const { nodeId, go } of job ? gangGoOf(job) : []) outbox(nodeId).go.set(go.taskId, go);
+        if (job) tellToGo(job);
         return;
       }
       default:
@@ -201,7 +208,11 @@ export function createTaskFrames(options: TaskFramesOptions): TaskFrames {
         const found = findTask(jobs, taskId);
         const wanted =
           found?.task.nodeId === nodeId && found.task.epoch === epoch && isWanted(found.job, found.task);
-        if (wanted) continue;
+        if (wanted) {
+          // The word to go may have been lost with the session before.
+          if (found.job.course.gang?.goAt != null) tellToGo(found.job, nodeId);
+          continue;
+        }
         // An end that is still to be heard of is settled when it is; a late one has nothing to say.
         if (phase !== 'ended') cancel(nodeId, taskId);
         else if (!found || !isLive(found.task)) outbox(nodeId).settled.add(taskId);

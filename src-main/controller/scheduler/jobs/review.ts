@@ -115,7 +115,8 @@ function verdictOfTime(
     return lost({ code: 'task_lost', message: `${name} did not end it when told to.` });
   }
   // 2.
-  if (task.startedAt !== null && now - task.startedAt >= definition.timeoutMs + policy.taskGraceMs) {
+  const runsSince = course.gang ? course.gang.goAt : task.startedAt;
+  if (runsSince !== null && now - runsSince >= definition.timeoutMs + policy.taskGraceMs) {
     const message = `It took longer than ${Math.round(definition.timeoutMs / 1000)} s on ${name}.`;
     const notBeforeAt = definition.exclusive ? now + policy.taskLeaseMs : null;
     return { outcome: 'failed', error: { code: 'task_timeout', message }, notBeforeAt };
