@@ -29,6 +29,8 @@ export function checkPackage({ program, resources }) {
     'dist/covey.js',
     'dist/transport-host.js',
     'dist/engine-host.js',
+    'dist/kernel-host.js',
+    'dist/task-runner.js',
     'dist/dashboard/index.html',
     'dist/machine/index.html',
   ]) {

@@ -42,6 +42,8 @@ export interface LiveTask {
   readonly phase: 'waiting' | 'handed' | 'running';
   readonly handedAt: number | null;
   readonly startedAt: number | null;
+  /** gang: when all ranks were there; its time runs from then. */
+  readonly wentAt: number | null;
   /** gang: where this rank can be reached. */
   readonly reachable: { readonly host: string; readonly ports: readonly number[] } | null;
   /** It is being ended, and its end is called this unless it had finished. */

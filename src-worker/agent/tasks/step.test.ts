@@ -177,6 +177,25 @@ describe('being told to end', () => {
     expect(bench.told(0)).toEqual(['started', 'failed task_timeout']);
   });
 
+  it('comes by the time limit of a rank, counted from when its gang was there', () => {
+    const bench = new Bench();
+    const command = commandWork();
+    if (command.kind !== 'command') throw new Error('not a command');
+    const gang = { rank: 0, worldSize: 1, start: 1 };
+    bench.frame({
+      works: [{ jobId, work: { kind: 'gang', program: command.program, outputs: [], ports: 0 } }],
+      start: [assignment(0, { gang })],
+    });
+    bench.hear({ type: 'started', taskId: id(0), host: '127.0.0.1', ports: [] });
+    bench.later(100_000);
+    bench.frame({ go: [{ taskId: id(0), ranks: [] }] });
+    bench.later(59_000);
+    bench.frame({ go: [{ taskId: id(0), ranks: [] }] });
+    expect(bench.stopped).toEqual([]);
+    bench.later(1_000);
+    expect(bench.stopped).toEqual([id(0)]);
+  });
+
   it('comes by the end of the lease, but only without a session', () => {
     const bench = new Bench();
     bench.apply({ type: 'welcome' });

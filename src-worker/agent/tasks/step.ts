@@ -4,7 +4,7 @@ import type { TaskId } from '#shared/lib/ids.ts';
 import { commandsOf, draftOf, endWithout, heard, startedReport, stateOf, stop, type Draft } from './draft.ts';
 import type { TasksCommand, TasksEvent } from './events.ts';
 import { refusal, startNext } from './slots.ts';
-import type { TaskRules, TasksState } from './state.ts';
+import type { LiveTask, TaskRules, TasksState } from './state.ts';
 
 /**
  * What a worker decides about tasks, pure: one fact in, the next state and what to do out.
@@ -40,7 +40,9 @@ function apply(draft: Draft, event: TasksEvent): void {
       for (const assignment of event.start) takeOn(draft, assignment);
       for (const go of event.go) {
         const task = draft.live.get(go.taskId);
-        if (task && !task.verdict) draft.others.push({ type: 'go', go });
+        if (!task || task.verdict) continue;
+        draft.live.set(go.taskId, { ...task, wentAt: task.wentAt ?? draft.now });
+        draft.others.push({ type: 'go', go });
       }
       return;
     case 'heard':
@@ -105,6 +107,7 @@ function takeOn(draft: Draft, assignment: Assignment): void {
     phase: 'waiting',
     handedAt: null,
     startedAt: null,
+    wentAt: null,
     reachable: null,
     verdict: null,
   } as const;
@@ -170,8 +173,7 @@ function tick(draft: Draft): void {
   const silentMs = draft.connected || draft.lastAckAt === null ? 0 : now - draft.lastAckAt;
   for (const task of draft.live.values()) {
     const { leaseMs, timeoutMs } = task.assignment;
-    // A kernel that waits behind others in its host has not begun.
-    const since = task.work.kind === 'kernel' ? task.startedAt : (task.startedAt ?? task.handedAt);
+    const since = runsSince(task);
     if (silentMs >= leaseMs) {
       const message = `the controller was out of reach for ${Math.round(leaseMs / 1_000)} s`;
       stop(draft, task, 'lost', { code: 'lease_expired', message });
@@ -185,6 +187,12 @@ function tick(draft: Draft): void {
   for (const [taskId, { toldAt }] of draft.ended) {
     if (now - toldAt >= config.repeatMs) tellAgain(draft, taskId);
   }
+}
+
+/** A kernel that waits behind others in its host has not begun, nor has a rank that waits for its gang. */
+function runsSince({ work, startedAt, handedAt, wentAt }: LiveTask): number | null {
+  if (work.kind === 'gang') return wentAt;
+  return work.kind === 'kernel' ? startedAt : (startedAt ?? handedAt);
 }
 
 function journalEnds(draft: Draft, afterMs: number): void {

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import type { LimitMethod, MadeOutput, ProgramTask, Sandbox } from '#shared/host/task-runner.ts';
 import { limitsSchema } from '#shared/domain/job-spec.ts';
 import type { TaskId } from '#shared/lib/ids.ts';
-import { engineDirectory } from '../../../e2e/support/checkout.ts';
 import type { GroupUsage } from './limits/limit-group.ts';
 import { createOutputTail } from './output-tail.ts';
 import { ProgramFailure, runProgramTask } from './program-task.ts';
@@ -28,7 +27,7 @@ export interface Room {
 }
 
 /** For tests: a place to run programs in, as the task runner does. */
-export async function openRoom(sandbox: Sandbox, limits: LimitMethod): Promise<Room> {
+export async function openRoom(launcher: string, sandbox: Sandbox, limits: LimitMethod): Promise<Room> {
   const directory = await mkdtemp(join(tmpdir(), 'covey-tasks-'));
   let count = 0;
   return {
@@ -70,7 +69,7 @@ export async function openRoom(sandbox: Sandbox, limits: LimitMethod): Promise<R
         made = await runProgramTask(task, {
           init: {
             type: 'init',
-            launcher: join(engineDirectory(), 'covey-launch'),
+            launcher,
             hidden: [],
             sandbox,
             limits,

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LimitMethod, Sandbox } from '#shared/host/task-runner.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
+import { engineDirectory } from '../../../e2e/support/checkout.ts';
 import { openRoom, type Room } from './fixtures.ts';
 import { probeLimits } from './limits/probe-limits.ts';
 import { probeSandbox } from './sandbox/probe-sandbox.ts';
@@ -40,7 +41,7 @@ const limits = { memoryBytes: 128 * MiB, processes: 32, outputBytes: 8 * MiB };
 describe.runIf(process.platform === 'linux').each(ways)('a program %s', (_name, sandbox, method) => {
   let room: Room;
   beforeAll(async () => {
-    room = await openRoom(sandbox, method);
+    room = await openRoom(join(engineDirectory(), 'covey-launch'), sandbox, method);
   });
   afterAll(() => room.close());
   const sh = (script: string, change: object = {}) => ({ script, limits, ...change });
