@@ -41,7 +41,7 @@ export interface WorkerOptions {
   /** What the controller says to this node as a whole. */
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
-  /** The name by which the covey knows this node, at the start of each session. */
+  /** The name by which the covey knows this node, at the start of each session and when it has got another. */
   readonly onName: (name: string) => void;
   /** See `helloFrame.machine`. */
   readonly machine: string | null;
@@ -155,6 +155,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       case 'request':
         requests?.handle(frame);
         return;
+        if (frame.name !== undefined) options.onName(frame.name);
       case 'cancel':
         requests?.cancel(frame.id);
         return;

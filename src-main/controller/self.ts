@@ -52,7 +52,8 @@ export function createControllerSelf(options: {
   const self = (): SelfView => ({
     role: 'controller',
     nodeId,
-    name: options.name,
+    // One that lends itself may have been renamed as any other machine.
+    name: runtime.state.nodes.get(nodeId)?.durable.name ?? options.name,
     version: options.version,
     apiAddress: options.apiAddress(),
     clusterAddress: transport.clusterAddress,

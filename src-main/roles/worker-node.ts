@@ -196,7 +196,9 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     return {
       role: 'worker',
       nodeId: identity.nodeId,
-      name: options.name,
+      get name() {
+        return life.name;
+      },
       apiAddress,
       clusterAddress: addressText(transport.clusterAddress),
       local,

@@ -157,7 +157,12 @@ export const controllerFrame = z.discriminatedUnion('type', [
     keep: z.array(engineIdSchema).max(256),
   }),
   /** The other members, whole: the only keys that this worker's cluster port knows besides the controller's. */
-  z.object({ type: z.literal('members'), members: z.array(memberSchema).max(4096) }),
+  z.object({
+    type: z.literal('members'),
+    /** The name by which the covey knows this node now; absent: as in the welcome (an older controller). */
+    name: shortText.optional(),
+    members: z.array(memberSchema).max(4096),
+  }),
   z.object({
     type: z.literal('request'),
     id: z.number().int().positive(),
