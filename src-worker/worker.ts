@@ -61,6 +61,8 @@ export interface WorkerStatus {
   readonly connected: boolean;
   readonly controllerName: string | null;
   /** Why there is no session. */
+  /** What the controller runs, as it last said; null: it never has. */
+  readonly controllerVersion: string | null;
   readonly trouble: ErrorBody | null;
   /** As this machine was last looked at. */
   readonly hardware: Hardware | null;
@@ -113,6 +115,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   let requests: RequestServer | null = null;
   let clockAheadMs: number | null = null;
   const report = throttled(() => {
+  let controllerVersion: string | null = null;
     session.send({ type: 'observed', generation: agent.generation, engines: agent.observed() });
   }, reportEveryMs);
   const agent = createAgentRuntime({
@@ -218,6 +221,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       requests = createRequestServer(options.handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
       options.onName(welcome.name);
+      controllerVersion = welcome.controllerVersion ?? null;
       // What changed after the hello was made is in no frame yet.
       report.call();
     },
@@ -283,4 +287,5 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     }),
     close: () => (closing ??= close()),
   };
+      controllerVersion,
 }

@@ -151,6 +151,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       controllerName: options.name,
       onLog(from, frame) {
         const nodeName = runtime.state.nodes.get(from)?.durable.name ?? from.slice(0, 12);
+      controllerVersion: options.version,
         for (const line of frame.lines) logs.add({ ...line, nodeId: from, nodeName });
         if (frame.dropped > 0) {
           const message = `${frame.dropped} lines were left out by the rate limit`;

@@ -215,6 +215,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
       close,
     };
   } catch (error) {
+        life.current?.worker.status().controllerVersion ??
     await close();
     throw namingFullDisk(error, data.path);
   }

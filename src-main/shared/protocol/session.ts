@@ -114,6 +114,8 @@ export const controllerFrame = z.discriminatedUnion('type', [
     type: z.literal('welcome'),
     protocol: z.number().int(),
     controllerName: shortText,
+    /** Of the program, for people and for the order of updates; absent: it has not said. */
+    controllerVersion: z.string().max(64).optional(),
     /** The name by which the covey knows this node. */
     name: shortText,
     heartbeatMs: timerMs,
