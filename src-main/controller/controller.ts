@@ -231,7 +231,6 @@ export async function createController(options: ControllerOptions): Promise<Cont
       lan: () => gatewayHolder.gateway?.lan ?? null,
       onChanged: (sentence) => note('audit-setting-changed', 'info', sentence),
     });
-    const requestsRunning = (): number => [...routes.running.values()].reduce((sum, count) => sum + count, 0);
     const links = createLinks({
       runtime,
       sessions,
@@ -239,7 +238,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       expectProbe: (from, to, ttlMs) => dialBacks.expectProbe(from, to, ttlMs),
       self: { nodeId, name: options.name },
       clock,
-      requestsRunning,
+      requestsRunning: () => routes.requestsRunning(),
     });
     links.start();
     closers.push(() => links.close());

@@ -83,7 +83,7 @@ export function createControllerService(options: ServiceOptions): ControllerServ
           total: deployments.length,
           ready: deployments.filter((deployment) => deploymentStatus(state, deployment) === 'ready').length,
         },
-        requestsRunning: [...routes.running.values()].reduce((sum, count) => sum + count, 0),
+        requestsRunning: routes.requestsRunning(),
       };
     },
     nodes: () => [...runtime.state.nodes.values()].map((node) => nodeView(runtime.state, node)),
