@@ -15,6 +15,7 @@ import { withinLimits } from './lend/limits.ts';
 import { createMachineProbe } from './probe/machine-probe.ts';
 import { watchOwnAddresses } from './runtime/address-watch.ts';
 import { createAgentRuntime } from './runtime/agent-runtime.ts';
+import { watchCardLimits } from './runtime/card-limits.ts';
 import type { ControllerWays } from './runtime/controller-addresses.ts';
 import { createLogForwarder } from './runtime/log-forwarder.ts';
 import { createRequestServer, type RequestHandlers, type RequestServer } from './runtime/requests.ts';
@@ -141,9 +142,9 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const lentTelemetry = (): Telemetry => withinLimits(probe.sample(), lend.rules().limits, agent.used());
   const tellLend = (): void => {
     const { lending, heldBackBy } = lend.state();
-    const { cpuThreads, ramBytes } = lend.rules().limits;
+    const { cpuThreads, ramBytes, vramBytes } = lend.rules().limits;
     const why = heldBackBy.map(({ message }) => message).join(' ');
-    agent.dispatch({ type: 'lend', lending, why, cpuThreads, ramBytes });
+    agent.dispatch({ type: 'lend', lending, why, cpuThreads, ramBytes, vramBytes });
   };
   tellLend();
 
@@ -255,6 +256,12 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     tellLend();
     session.beat();
   });
+  const stopMeasuring = watchCardLimits({
+    limits: () => lend.rules().limits,
+    engines: () => agent.observed(),
+    measure: (pids) => probe.deviceUse(pids),
+    onMeasured: (byPid) => agent.dispatch({ type: 'devices_measured', byPid }),
+  });
   const stopWatching = watchOwnAddresses((lost) => {
     session.moved(lost);
     const moved = probe.moved();
@@ -271,6 +278,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     logger.info('the worker ends');
     clearInterval(logTimer);
     stopWatching();
+    stopMeasuring();
     stopHearing();
     await Promise.all([session.close('the worker was stopped'), agent.close()]);
     report.cancel();
