@@ -61,9 +61,9 @@ export type ControllerLink =
 export interface WorkerStatus {
   readonly connected: boolean;
   readonly controllerName: string | null;
-  /** Why there is no session. */
   /** What the controller runs, as it last said; null: it never has. */
   readonly controllerVersion: string | null;
+  /** Why there is no session. */
   readonly trouble: ErrorBody | null;
   /** As this machine was last looked at. */
   readonly hardware: Hardware | null;
@@ -115,8 +115,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
 
   let requests: RequestServer | null = null;
   let clockAheadMs: number | null = null;
-  const report = throttled(() => {
   let controllerVersion: string | null = null;
+  const report = throttled(() => {
     session.send({ type: 'observed', generation: agent.generation, engines: agent.observed() });
   }, reportEveryMs);
   const agent = createAgentRuntime({
@@ -155,11 +155,11 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         return;
       case 'members':
         setMembers(frame.members);
+        if (frame.name !== undefined) options.onName(frame.name);
         return;
       case 'request':
         requests?.handle(frame);
         return;
-        if (frame.name !== undefined) options.onName(frame.name);
       case 'cancel':
         requests?.cancel(frame.id);
         return;
@@ -221,8 +221,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       if (controller.kind === 'remote') controller.ways.connected(dialledAddress);
       requests = createRequestServer(options.handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
-      options.onName(welcome.name);
       controllerVersion = welcome.controllerVersion ?? null;
+      options.onName(welcome.name);
       // What changed after the hello was made is in no frame yet.
       report.call();
     },
@@ -287,6 +287,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     status: () => ({
       connected: session.welcome !== null,
       controllerName: session.welcome?.controllerName ?? null,
+      controllerVersion,
       trouble: session.trouble,
       hardware: probe.hardware(),
       clockAheadMs,
@@ -295,5 +296,4 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     }),
     close: () => (closing ??= close()),
   };
-      controllerVersion,
 }

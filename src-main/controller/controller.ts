@@ -149,9 +149,9 @@ export async function createController(options: ControllerOptions): Promise<Cont
       clock,
       logger: logger.child({ part: 'sessions' }),
       controllerName: options.name,
+      controllerVersion: options.version,
       onLog(from, frame) {
         const nodeName = runtime.state.nodes.get(from)?.durable.name ?? from.slice(0, 12);
-      controllerVersion: options.version,
         for (const line of frame.lines) logs.add({ ...line, nodeId: from, nodeName });
         if (frame.dropped > 0) {
           const message = `${frame.dropped} lines were left out by the rate limit`;

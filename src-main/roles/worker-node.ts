@@ -210,12 +210,12 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
         engines: runningEngines(life.current?.worker.status().engines ?? []),
       }),
       controllerVersion: () =>
+        life.current?.worker.status().controllerVersion ??
         discovery?.peers().find(({ nodeId }) => nodeId === life.current?.membership.controllerId)?.version ??
         null,
       close,
     };
   } catch (error) {
-        life.current?.worker.status().controllerVersion ??
     await close();
     throw namingFullDisk(error, data.path);
   }
