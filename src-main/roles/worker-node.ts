@@ -32,6 +32,8 @@ export interface WorkerNodeOptions extends RoleOptions {
   readonly api: ListenAddress | null;
   /** Joins by this string first; refused ones are thrown unless this machine is a member already. */
   readonly joinString: string | undefined;
+  /** `HOST` or `HOST:PORT`, tried before the addresses of the join string. */
+  readonly controller?: string | undefined;
 }
 
 export interface WorkerNode extends RoleNode {
@@ -131,7 +133,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     life.onChange(follow);
 
     const canBeAsked = options.api !== null || life.clusterSecret !== null;
-    const membership = await firstMembership(data.path, options.joinString, canBeAsked, joiner);
+    const membership = await firstMembership(data.path, options, canBeAsked, joiner);
     joiner.onJoined((joined) => {
       life.begin(joined).catch((error: unknown) => {
         logger.error('the membership could not begin', { reason: CoveyError.from(error).message });
@@ -235,7 +237,7 @@ const apart = {
  */
 async function firstMembership(
   dataDirectory: string,
-  joinString: string | undefined,
+  { joinString, controller }: Pick<WorkerNodeOptions, 'joinString' | 'controller'>,
   canBeAsked: boolean,
   joiner: Joiner,
 ): Promise<Membership | null> {
@@ -249,7 +251,7 @@ async function firstMembership(
     );
   }
   try {
-    await joiner.start({ joinString });
+    await joiner.start({ joinString, controller });
     return await joined(joiner, dataDirectory);
   } catch (thrown) {
     const error = CoveyError.from(thrown);
