@@ -238,6 +238,17 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       return runtime.onEvent(listener);
     },
     subscribeLive: (listener) => options.live.subscribe(listener),
+    subscribeLogs: (listener) =>
+      options.logs.subscribe((lines) =>
+        listener({
+          id: null,
+          at: clock.now(),
+          kind: 'logs',
+          level: 'info',
+          message: 'Log lines',
+          lines: [...lines],
+        }),
+      ),
     eventHistory({ node, ...query }) {
       return store.eventPage({
         ...query,
