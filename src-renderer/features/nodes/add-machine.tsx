@@ -63,7 +63,7 @@ function Invite() {
       </Text>
       <CopyField value={joinString} what="join string" />
       <Tabs defaultValue="app" variant="outline">
-        <Tabs.List mb="sm">
+        <Tabs.List mb="sm" className="tabs-line">
           <Tabs.Tab value="app">App</Tabs.Tab>
           <Tabs.Tab value="unix">Linux and macOS</Tabs.Tab>
           <Tabs.Tab value="windows">Windows</Tabs.Tab>

@@ -18,7 +18,7 @@ export function MachineTable({ nodes }: { readonly nodes: readonly NodeView[] })
       columns={columns}
       rowKey={({ id }) => id}
       rowHeight={46}
-      minWidth={1000}
+      minWidth={1014}
       maxHeight="min(70vh, 900px)"
       initialSort={{ id: 'name', descending: false }}
     />
@@ -29,7 +29,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'name',
     title: 'Machine',
-    width: 'minmax(110px, 2fr)',
+    width: 'minmax(100px, 2fr)',
     sortBy: ({ name }) => name,
     cell: ({ id, name }) => (
       <Anchor href={hrefTo('machines', id)}>
@@ -40,14 +40,14 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'status',
     title: 'State',
-    width: '112px',
+    width: '106px',
     sortBy: ({ status }) => status,
     cell: (node) => <Status node={node} />,
   },
   {
     id: 'system',
     title: 'System',
-    width: 'minmax(92px, 1fr)',
+    width: 'minmax(112px, 1fr)',
     sortBy: systemText,
     cell: (node) => systemText(node) ?? '',
   },
@@ -78,7 +78,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'models',
     title: 'Models',
-    width: '88px',
+    width: '86px',
     align: 'right',
     sortBy: ({ deployments }) => deployments.length,
     cell: ({ deployments }) => String(deployments.length),
@@ -86,14 +86,14 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'version',
     title: 'Version',
-    width: '90px',
+    width: '98px',
     sortBy: ({ version }) => version,
     cell: ({ version }) => version ?? '',
   },
   {
     id: 'seen',
     title: 'Heard of',
-    width: '92px',
+    width: '104px',
     sortBy: ({ lastSeenAt }) => lastSeenAt,
     cell: ({ connected, lastSeenAt }) =>
       connected ? 'now' : lastSeenAt === null ? 'never' : <Ago at={lastSeenAt} />,
@@ -101,8 +101,9 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'actions',
     title: 'Actions',
-    width: '104px',
+    width: '112px',
     align: 'right',
+    pinned: true,
     cell: (node) => (
       <span style={{ display: 'inline-flex' }}>
         <MachineActions node={node} />

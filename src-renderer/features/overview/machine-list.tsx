@@ -63,7 +63,6 @@ function Ram({ node }: { readonly node: NodeView }) {
   return (
     <div className="row-memory">
       <div>
-        {' '}
         <Meter
           label={`Memory of ${node.name} in use`}
           used={figure.usedBytes}
@@ -72,7 +71,7 @@ function Ram({ node }: { readonly node: NodeView }) {
           {...(figure.oursBytes === null ? {} : { ours: figure.oursBytes })}
         />
         <span className="figure-unit">{text}</span>
-      </div>{' '}
+      </div>
     </div>
   );
 }
