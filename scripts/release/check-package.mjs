@@ -30,7 +30,7 @@ export function checkPackage({ program, resources }) {
     'dist/transport-host.js',
     'dist/engine-host.js',
     'dist/dashboard/index.html',
-    'dist/machine/index.html',
+    'dist/dashboard/machine/index.html',
   ]) {
     must(files.has(file), `${file} is not in the archive.`);
   }

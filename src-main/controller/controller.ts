@@ -64,6 +64,8 @@ export interface ControllerOptions {
   readonly notices: () => readonly ErrorBody[];
   /** Whether this machine is lent now; null: it has no worker. */
   readonly lend: () => LendState | null;
+  /** Rules of lending that its system cannot sense. */
+  readonly unavailableRules: () => Promise<LendState['unavailable']>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -257,6 +259,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
           clusterSecret: () => joining.clusterSecret(),
         }),
       settings: settingsPort,
+      logins: { code: () => access.loginCode(), redeem: (code, caller) => access.redeem(code, caller) },
       lan: () => gatewayHolder.gateway?.lan ?? null,
       doctor: (signal) => doctor(signal),
       apiAddress: () => gatewayHolder.gateway?.apiAddress ?? '',

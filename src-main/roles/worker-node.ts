@@ -4,6 +4,7 @@ import type { ListenAddress } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { BootId } from '#shared/lib/ids.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
+import { createMachineLogins } from '../nodejs/access/machine-logins.ts';
 import { closeAll } from '../nodejs/close-all.ts';
 import { announceNode } from '../nodejs/discovery/announce-node.ts';
 import { createDiscoveryView } from '../nodejs/discovery/view.ts';
@@ -21,7 +22,7 @@ import { createJoiner, type Joiner } from '../../src-worker/joining/joiner.ts';
 import { createModelHandlers } from '../../src-worker/models/handlers.ts';
 import { openDiscovery } from './discovery.ts';
 import { openLending } from './lending.ts';
-import { createMemberLife } from './member-life.ts';
+import { createMemberLife, type Member } from './member-life.ts';
 import { addressText, runningEngines, type RoleNode, type RoleOptions } from './role-node.ts';
 import { createWorkerSelf, type WorkerSelf } from './worker-self.ts';
 
@@ -141,10 +142,12 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     });
     const started = membership ? life.begin(membership) : Promise.resolve(follow());
 
+    const logins = createMachineLogins(clock.now);
     let apiAddress: string | null = null;
     const self = createWorkerSelf({
       foundation,
       lend,
+      logins,
       transport,
       discovery,
       look:
@@ -184,8 +187,8 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
                   'This machine belongs to no covey yet: run "covey join" here.',
                 ),
               ),
-        status: () => life.current?.worker.status() ?? apart,
-        local,
+        status: () => (life.current ? statusOf(life.current) : apart),
+        local: { verify: (token) => local.verify(token) || logins.verify(token) },
         self: self.port,
         settings,
         clock,
@@ -221,6 +224,12 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     await close();
     throw namingFullDisk(error, data.path);
   }
+}
+
+/** While the controller is away, its name is the one of before. */
+function statusOf({ worker, membership }: Member) {
+  const status = worker.status();
+  return { ...status, controllerName: status.controllerName ?? membership.controllerName };
 }
 
 /** What the API tells of a machine that belongs to no covey. */
