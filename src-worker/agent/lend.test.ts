@@ -179,7 +179,7 @@ describe('limits', () => {
     apply({ type: 'host_exit', engineId: onCard.engineId, error: null });
     expect(errorOf(onCard.engineId)).toEqual({
       code: 'node_gave_way',
-      message: 'this machine lends 0.0 GB of memory on CUDA0 now, and more was in use',
+      message: 'this machine lends 0 MB of memory on CUDA0 now, and more was in use',
     });
   });
 

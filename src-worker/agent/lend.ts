@@ -26,7 +26,7 @@ export function lendChanged(draft: Draft, event: Extract<AgentEvent, { type: 'le
   for (let excess = excessOf(draft); excess; excess = excessOf(draft)) {
     stop(draft, excess.newest.assignment.engineId, {
       code: 'node_gave_way',
-      message: `this machine lends ${inGb(excess.lentBytes)} of ${excess.what} now, and more was in use`,
+      message: `this machine lends ${size(excess.lentBytes)} of ${excess.what} now, and more was in use`,
     });
   }
 }
@@ -68,7 +68,7 @@ export function beyondLimit(draft: Draft, engineId: EngineId): void {
   if (!excess) return;
   fail(draft, excess.newest.assignment.engineId, {
     code: 'engine_out_of_memory',
-    message: `the engines here take ${inGb(excess.usedBytes)} of ${excess.what}, but this machine lends ${inGb(excess.lentBytes)}`,
+    message: `the engines here take ${size(excess.usedBytes)} of ${excess.what}, but this machine lends ${size(excess.lentBytes)}`,
   });
 }
 
@@ -118,6 +118,6 @@ function setPriority(draft: Draft, record: EngineRecord, low: boolean): void {
     draft.commands.push({ type: 'setPriority', pid: record.pid, low });
 }
 
-function inGb(bytes: number): string {
-  return `${(bytes / 1e9).toFixed(1)} GB`;
+function size(bytes: number): string {
+  return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 }
