@@ -53,7 +53,7 @@ describe.skipIf(noBrowser !== null)(`downloads${noBrowser === null ? '' : ` (${n
     // Some 3 MB a second: it would take half a minute.
     hub.misbehave({ kind: 'slow', pieceBytes: 64 * 1024, pauseMs: 20 });
     await dashboard.go('#/models', 'Models');
-    await page.getByRole('button', { name: 'Get a first model' }).click();
+    await page.getByRole('button', { name: 'Download a model' }).click();
     await ask(source);
     const running = transfer(source);
     await running.getByText(/of 99 MiB · \d+ % · [\d.]+ [KM]iB\/s · \d+ s left$/).waitFor();

@@ -141,7 +141,11 @@ describe.skipIf(noBrowser !== null)(
     test('a machine is paused, renamed, drained and resumed', async () => {
       await act('carl', /^Pause/);
       await card('carl').getByText('Paused', { exact: true }).waitFor();
-      await page.getByRole('button', { name: 'Undo' }).click();
+      await page
+        .getByRole('alert')
+        .filter({ hasText: 'carl takes no new work' })
+        .getByRole('button', { name: 'Undo' })
+        .click();
       await card('carl').getByText('Ready', { exact: true }).waitFor();
 
       await act('carl', /^Rename/);

@@ -64,6 +64,7 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
             width={labelPx}
             domain={[0, top]}
             ticks={ticks}
+            interval={0}
             // Words of a label would be broken into lines.
             tickFormatter={(value: number) => format(value).replaceAll(' ', '\u00a0')}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}

@@ -168,7 +168,7 @@ function Library({
           title="No machine has a model yet"
           action={
             <Button disabled={isStale} onClick={onGet}>
-              Get a first model
+              Download a model
             </Button>
           }
         >

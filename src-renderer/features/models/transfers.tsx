@@ -78,6 +78,7 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
   const isStale = useIsStale();
   // A download that ended early goes on where it was; a file of the machine is imported by its form.
   const canGoOn = kind === 'pull' && (status === 'cancelled' || status === 'failed');
+  const goOnWord = doneBytes > 0 ? 'Resume' : 'Try again';
   const goOn = (): void =>
     again.mutate(
       { body: { source, node: transfer.nodeId } },
@@ -124,10 +125,10 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
                 variant="default"
                 loading={again.isPending}
                 disabled={isStale}
-                aria-label={`Resume ${name}`}
+                aria-label={`${goOnWord} ${name}`}
                 onClick={goOn}
               >
-                Resume
+                {goOnWord}
               </Button>
             )}
             <ActionIcon

@@ -65,7 +65,7 @@ function Invite() {
       <Tabs defaultValue="app" variant="outline">
         <Tabs.List mb="sm" className="tabs-line">
           <Tabs.Tab value="app">App</Tabs.Tab>
-          <Tabs.Tab value="unix">Linux and macOS</Tabs.Tab>
+          <Tabs.Tab value="unix">Linux, macOS</Tabs.Tab>
           <Tabs.Tab value="windows">Windows</Tabs.Tab>
           <Tabs.Tab value="qr">QR code</Tabs.Tab>
         </Tabs.List>

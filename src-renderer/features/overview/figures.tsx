@@ -76,7 +76,10 @@ function MemoryTile(props: {
   const { usedBytes, totalBytes, oursBytes } = figure;
   return (
     <Paper withBorder className="figure" role="group" aria-label={label}>
-      <div className="figure-label">{label}</div>
+      <div className="figure-label">
+        <span>{label}</span>
+        {oursBytes === null || oursBytes === 0 ? null : <span>{formatBytes(oursBytes)} by models</span>}
+      </div>
       <div>
         <span className="figure-value">{formatBytes(totalBytes - usedBytes)}</span>{' '}
         <span className="figure-unit">free</span>
@@ -89,10 +92,7 @@ function MemoryTile(props: {
           text={`${formatBytesOf(usedBytes, totalBytes)} in use`}
           {...(oursBytes === null ? {} : { ours: oursBytes })}
         />
-        <div className="figure-unit">
-          {formatBytesOf(usedBytes, totalBytes)} in use
-          {oursBytes === null || oursBytes === 0 ? null : `, ${formatBytes(oursBytes)} by models`}
-        </div>
+        <div className="figure-unit">{formatBytesOf(usedBytes, totalBytes)} in use</div>
       </div>
     </Paper>
   );
