@@ -13,6 +13,7 @@ import {
   chunk,
   eventStreamHead,
   getText,
+  jsonCaller,
   parseAnswer,
   postText,
   rawClient,
@@ -246,22 +247,7 @@ describe('a key', () => {
 });
 
 describe('/api', () => {
-  async function call(
-    method: string,
-    path: string,
-    token?: string,
-    body?: object,
-  ): Promise<{ status: number; json: unknown }> {
-    const response = await fetch(forwarder.apiAddress + path, {
-      method,
-      headers: {
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    return { status: response.status, json: await response.json() };
-  }
+  const call = jsonCaller(() => forwarder.apiAddress);
   const code = (json: unknown): unknown => (json as { error: { code: string } }).error.code;
 
   it("about this machine is answered here, for this machine's own token alone", async () => {
