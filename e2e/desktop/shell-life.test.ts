@@ -98,7 +98,8 @@ describe.skipIf(noBrowser !== null)('the life of the desktop app', () => {
     const desktop = start();
     await becomeController(desktop, false);
     const page = await desktop.page();
-    await page.waitForLoadState();
+    // Past the navigation, and past its own first steps.
+    await page.getByRole('link', { name: 'Machines' }).first().waitFor();
     await page.evaluate("window.open('https://example.org/docs')");
     await desktop.until('the browser', ({ openedExternal }) => openedExternal.length === 1);
     for (const url of [

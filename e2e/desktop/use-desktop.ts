@@ -5,9 +5,9 @@ import { startDesktop, type Desktop, type DesktopOptions } from './desktop.ts';
 
 /** For the tests of one file: apps that end with the test; what they said is printed when it fails. */
 export function useDesktop(): {
-  start(options?: DesktopOptions): Desktop;
+  readonly start: (options?: DesktopOptions) => Desktop;
   /** Of this machine's owner; closed with the test. */
-  clientOf(desktop: Desktop): ApiClient;
+  readonly clientOf: (desktop: Desktop) => ApiClient;
 } {
   const open: Desktop[] = [];
   const clients: ApiClient[] = [];

@@ -24,4 +24,6 @@ class Updater extends EventEmitter {
 }
 
 export const autoUpdater = new Updater();
-export default { autoUpdater };
+/** What there is of a CommonJS package for those who import it whole. */
+const whole = { autoUpdater };
+export { whole as default };
