@@ -72,7 +72,7 @@ export function ChangeUse(props: QuestionProps) {
   const now = uses.find(([use]) => use === props.role)?.[1] ?? '';
   return (
     <Section
-      title="What it is used for"
+      title="Part in the covey"
       actions={
         <Button size="xs" variant="default" onClick={() => setOpen(true)}>
           Use it for something else

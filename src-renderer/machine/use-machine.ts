@@ -49,6 +49,11 @@ export function useMachine(shell: ShellBridge | null): Machine {
     ];
     return () => timers.forEach(clearInterval);
   }, [client]);
+  const connected = self.data?.membership?.connected;
+  useEffect(() => {
+    // A machine looks at its graphics cards when it becomes a member.
+    void client.invalidateQueries({ queryKey: ['lendMeans'] });
+  }, [client, connected]);
   return {
     self: self.data,
     settings: settings.data,

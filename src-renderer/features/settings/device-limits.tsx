@@ -24,7 +24,7 @@ export function DeviceLimits(props: {
   if (ids.length === 0) {
     return (
       <Text size="sm" c="dimmed" id={id}>
-        {gpus === null ? 'Known once it has joined a covey.' : 'It has no GPU that Covey can use.'}
+        {gpus === null ? 'Its GPUs are known once it is connected.' : 'It has no GPU that Covey can use.'}
       </Text>
     );
   }
