@@ -17,8 +17,8 @@ const maxBytes = 120_000;
 
 /** @type {Picture[]} */
 const pictures = [
-  { name: 'first-start', from: 'this-computer-first-start-light-1200', cut: [236, 96, 728, 382] },
-  { name: 'this-computer', from: 'this-computer-member-light-1200', cut: [236, 20, 728, 632] },
+  { name: 'first-start', from: 'this-computer-first-start-light-1200', cut: [0, 0, 800, 500] },
+  { name: 'this-computer', from: 'this-computer-member-light-1200', cut: [0, 0, 1200, 722] },
   { name: 'overview', from: 'overview-1280-light', cut: [0, 0, 1280, 764] },
   { name: 'asks-to-join', from: 'machines-pending-1280-light', cut: [0, 0, 1280, 776] },
   { name: 'load', from: 'load-dialog-1280-light', cut: [238, 144, 804, 572] },

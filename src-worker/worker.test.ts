@@ -124,7 +124,10 @@ afterEach(async () => {
   rmSync(stage.dataDirectory, { recursive: true, force: true });
 });
 
-async function start(engine: 'present' | 'missing' = 'present'): Promise<Worker> {
+async function start(
+  engine: 'present' | 'missing' = 'present',
+  changes: Partial<Parameters<typeof createWorker>[0]> = {},
+): Promise<Worker> {
   worker = await createWorker({
     dataDirectory: stage.dataDirectory,
     name: 'alpha',
@@ -141,6 +144,7 @@ async function start(engine: 'present' | 'missing' = 'present'): Promise<Worker>
     ...unconcerned,
     logger: stage.log.logger,
     clock: { now: () => Date.now() },
+    ...changes,
   });
   await vi.waitFor(() => expect(worker?.status().connected).toBe(true), { timeout: 15_000 });
   return worker;
@@ -153,6 +157,14 @@ const ready = (host: PlayedHost, port: number): void => {
 };
 
 describe('worker', () => {
+  it('hears what it is called: in the welcome, and with the members when it is renamed', async () => {
+    const names: string[] = [];
+    await start('present', { onName: (name) => void names.push(name) });
+    stage.say({ type: 'members', members: [] });
+    stage.say({ type: 'members', name: 'attic', members: [] });
+    await vi.waitFor(() => expect(names).toEqual(['alpha', 'attic']));
+  });
+
   it('knows only its controller until it is told of members', async () => {
     await start();
     expect(stage.members.map((member) => [member.nodeId, member.role])).toEqual([

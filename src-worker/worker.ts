@@ -17,6 +17,7 @@ import { withinLimits } from './lend/limits.ts';
 import { createMachineProbe } from './probe/machine-probe.ts';
 import { watchOwnAddresses } from './runtime/address-watch.ts';
 import { createAgentRuntime } from './runtime/agent-runtime.ts';
+import { watchCardLimits } from './runtime/card-limits.ts';
 import type { ControllerWays } from './runtime/controller-addresses.ts';
 import { createLogForwarder } from './runtime/log-forwarder.ts';
 import { createRequestServer, type RequestHandlers, type RequestServer } from './runtime/requests.ts';
@@ -49,7 +50,7 @@ export interface WorkerOptions {
   /** What the controller says to this node as a whole. */
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
-  /** The name by which the covey knows this node, at the start of each session. */
+  /** The name by which the covey knows this node, at the start of each session and when it has got another. */
   readonly onName: (name: string) => void;
   /** See `helloFrame.machine`. */
   readonly machine: string | null;
@@ -68,6 +69,8 @@ export type ControllerLink =
 export interface WorkerStatus {
   readonly connected: boolean;
   readonly controllerName: string | null;
+  /** What the controller runs, as it last said; null: it never has. */
+  readonly controllerVersion: string | null;
   /** Why there is no session. */
   readonly trouble: ErrorBody | null;
   /** As this machine was last looked at. */
@@ -122,6 +125,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
 
   let requests: RequestServer | null = null;
   let clockAheadMs: number | null = null;
+  let controllerVersion: string | null = null;
   const report = throttled(() => {
     session.send({ type: 'observed', generation: agent.generation, engines: agent.observed() });
   }, reportEveryMs);
@@ -172,9 +176,9 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const lentTelemetry = (): Telemetry => withinLimits(probe.sample(), lend.rules().limits, agent.used());
   const tellLend = (): void => {
     const { lending, heldBackBy } = lend.state();
-    const { cpuThreads, ramBytes } = lend.rules().limits;
+    const { cpuThreads, ramBytes, vramBytes } = lend.rules().limits;
     const why = heldBackBy.map(({ message }) => message).join(' ');
-    agent.dispatch({ type: 'lend', lending, why, cpuThreads, ramBytes });
+    agent.dispatch({ type: 'lend', lending, why, cpuThreads, ramBytes, vramBytes });
   };
   tellLend();
 
@@ -185,6 +189,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
         return;
       case 'members':
         setMembers(frame.members);
+        if (frame.name !== undefined) options.onName(frame.name);
         return;
       case 'tasks':
         tasks.receive(frame);
@@ -265,6 +270,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
       requests = createRequestServer(handlers, (frame) => void session.send(frame));
       agent.dispatch({ type: 'welcome', leaseMs: welcome.leaseMs });
       tasks.welcome();
+      controllerVersion = welcome.controllerVersion ?? null;
       options.onName(welcome.name);
       // What changed after the hello was made is in no frame yet.
       report.call();
@@ -304,6 +310,12 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     tasks.lendChanged();
     session.beat();
   });
+  const stopMeasuring = watchCardLimits({
+    limits: () => lend.rules().limits,
+    engines: () => agent.observed(),
+    measure: (pids) => probe.deviceUse(pids),
+    onMeasured: (byPid) => agent.dispatch({ type: 'devices_measured', byPid }),
+  });
   const stopWatching = watchOwnAddresses((lost) => {
     session.moved(lost);
     const moved = probe.moved();
@@ -320,6 +332,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     logger.info('the worker ends');
     clearInterval(logTimer);
     stopWatching();
+    stopMeasuring();
     stopHearing();
     await Promise.all([session.close('the worker was stopped'), agent.close(), tasks.close()]);
     report.cancel();
@@ -329,6 +342,7 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
     status: () => ({
       connected: session.welcome !== null,
       controllerName: session.welcome?.controllerName ?? null,
+      controllerVersion,
       trouble: session.trouble,
       hardware: probe.hardware(),
       compute: tasks.facts(),

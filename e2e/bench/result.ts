@@ -30,6 +30,8 @@ export interface BenchRun {
 export interface BenchOptions {
   /** Progress, one line a step; never on stdout. */
   readonly log: (text: string) => void;
+  /** How long it runs; only for those that export `takesMinutes`. */
+  readonly minutes?: number;
 }
 
 /** Every file of this folder that exports `run` is a bench. */

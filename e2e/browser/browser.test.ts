@@ -31,7 +31,7 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
   const loggedIn = (page: Page): Promise<void> =>
     page.getByRole('navigation', { name: 'Pages' }).waitFor({ state: 'attached' });
   const loggedOut = (page: Page): Promise<void> =>
-    page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
+    page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor();
 
   async function logIn(): Promise<{ page: Page; code: string; requests: string[] }> {
     const { code } = await controller.client.call('loginCode');
@@ -96,12 +96,12 @@ describe.skipIf(noBrowser !== null)(`in a real browser${noBrowser === null ? '' 
       const page = await browser.context.newPage();
       await page.goto(`${controller.api}/`);
       await page.getByLabel('Code').fill(code.toLowerCase());
-      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByRole('button', { name: 'Sign in' }).click();
       await loggedIn(page);
       const token = await page.evaluate(() => sessionStorage.getItem('covey.session') ?? '');
       const ended = page.waitForResponse((response) => response.request().method() === 'DELETE');
       await page.getByRole('button', { name: 'Appearance and login' }).click();
-      await page.getByRole('menuitem', { name: 'Log out' }).click();
+      await page.getByRole('menuitem', { name: 'Sign out' }).click();
       expect((await ended).status()).toBe(200);
       await loggedOut(page);
       expect(await page.evaluate(() => sessionStorage.length)).toBe(0);

@@ -121,15 +121,24 @@ describe.skipIf(noBrowser !== null)(`dashboard${noBrowser === null ? '' : ` (${n
     await page.getByText('ben is lost', { exact: true }).waitFor({ state: 'detached' });
   });
 
-  it('says that it shows the past while it is cut off, and comes back by itself', async () => {
+  it('says that it shows the past while it is cut off, and comes back by itself with what is true then', async () => {
     const { page, go } = await openDashboard(controller, browser.context);
     await go('#/overview', 'Overview');
     await page.getByRole('status').filter({ hasText: 'Live' }).first().waitFor();
     const { dataDirectory } = controller;
     const port = new URL(controller.api).port;
-    await controller.stop();
+    const stale = page.locator('.shell-page[data-stale]');
+    expect(await stale.count()).toBe(0);
+    await controller.crash();
     await page.getByRole('alert').filter({ hasText: 'Not connected' }).waitFor();
     await page.getByRole('status').filter({ hasText: 'Not connected' }).first().waitFor();
+    await page.getByText(/What you see is from \d\d:\d\d:\d\d/).waitFor();
+    // Nothing of it is green, and nothing can be done with it.
+    await stale.waitFor();
+    await go('#/machines', 'Machines');
+    expect(await page.getByRole('button', { name: 'Add a machine' }).isDisabled()).toBe(true);
+    await go('#/overview', 'Overview');
+    await ben.crash();
     controller = await cluster.current.startController({
       name: 'study',
       dataDirectory,
@@ -137,7 +146,12 @@ describe.skipIf(noBrowser !== null)(`dashboard${noBrowser === null ? '' : ` (${n
       cluster: controller.report.clusterAddress ?? '127.0.0.1:0',
     });
     await page.getByRole('alert').filter({ hasText: 'Not connected' }).waitFor({ state: 'detached' });
+    await stale.waitFor({ state: 'detached' });
     await page.getByRole('row', { name: /anna/ }).getByText('Ready').waitFor({ timeout: 30_000 });
+    // It was ready when the page last heard of it.
+    expect(await page.getByRole('row', { name: /ben/ }).getByText('Ready').count()).toBe(0);
+    ben = await cluster.current.startWorker({ name: 'ben', dataDirectory: ben.dataDirectory });
+    await page.getByRole('row', { name: /ben/ }).getByText('Ready').waitFor({ timeout: 30_000 });
   });
 
   it('shows markup and escapes in names as text', async () => {

@@ -143,7 +143,7 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
 
       const file = page.getByRole('textbox', { name: 'Certificate of your own' });
       await file.fill('/certificate.pem');
-      await page.getByText('CertificateFile and keyFile belong together').waitFor();
+      await page.getByText('Must be set together with lan.certificateFile').waitFor();
       await page.getByRole('button', { name: 'Discard' }).click();
       expect(await file.inputValue()).toBe('');
     });

@@ -4,6 +4,15 @@ import path from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { checkout } from '../support/checkout.ts';
 import type { RunningController } from '../support/cluster.ts';
+import { withDeadline } from '../support/wait.ts';
+
+/**
+ * The library lets a call that asks the page or resizes it wait for ever: with a busy machine, or a page whose
+ * drawing has stalled, a test would end without a word about what it waited for.
+ */
+const answerMs = 30_000;
+const settleMs = 20_000;
+const axeMs = 60_000;
 
 /** A page of the dashboard and all that it complained about. */
 export interface Dashboard {
@@ -35,9 +44,13 @@ export async function openDashboard(
     page,
     problems,
     async go(place, heading) {
-      await page.evaluate((hash) => {
-        location.hash = hash;
-      }, place);
+      await withDeadline(
+        `the page to go to ${place}`,
+        page.evaluate((hash) => {
+          location.hash = hash;
+        }, place),
+        answerMs,
+      );
       await page.getByRole('heading', { level: 1, name: heading }).waitFor();
     },
   };
@@ -59,36 +72,84 @@ export async function takePictures(page: Page, name: string): Promise<Record<str
   mkdirSync(screenshots, { recursive: true });
   const tooWide: Record<string, number> = {};
   for (const { width, height, scheme } of looks) {
-    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
-    await page.setViewportSize({ width, height });
-    await page.evaluate(() => scrollTo(0, 0));
-    await settled(page);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    const what = `${name} at ${width} px, ${scheme}`;
+    await setLook(page, scheme, { width, height }, what);
+    const { over, pageHeight } = await withDeadline(
+      `the measures of ${what}`,
+      page.evaluate(() => {
+        scrollTo(0, 0);
+        const { scrollWidth, scrollHeight } = document.documentElement;
+        return { over: scrollWidth - innerWidth, pageHeight: scrollHeight };
+      }),
+      answerMs,
+    );
     if (over > 0) tooWide[`${width} ${scheme}`] = over;
+    // What is fixed to the window (navigation, the ground of a dialog) reaches as far as the picture does.
+    if (pageHeight > height) await setLook(page, scheme, { width, height: pageHeight }, what);
     await page.screenshot({ path: path.join(screenshots, `${name}-${width}-${scheme}.png`), fullPage: true });
   }
-  await page.setViewportSize({ width: 1280, height: 860 });
+  await setLook(page, 'light', { width: 1280, height: 860 }, `${name} as before`);
   return tooWide;
 }
 
-/** Some frames without a change of size or a transition: what depends on the window has been laid out again. */
-async function settled(page: Page): Promise<void> {
-  await page.evaluate(
-    () =>
-      new Promise<void>((resolve) => {
-        let still = 0;
-        let before = -1;
-        const look = (): void => {
-          const now = document.documentElement.scrollHeight;
-          const changes = document.getAnimations().some((one) => one instanceof CSSTransition);
-          still = now === before && !changes ? still + 1 : 0;
-          before = now;
-          if (still >= 6) resolve();
-          else requestAnimationFrame(look);
-        };
-        look();
-      }),
+async function setLook(
+  page: Page,
+  colorScheme: 'light' | 'dark',
+  size: { readonly width: number; readonly height: number } | null,
+  what: string,
+): Promise<void> {
+  const media = page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+  await withDeadline(`the colours of ${what}`, media, answerMs);
+  if (size !== null) await withDeadline(`the size of ${what}`, page.setViewportSize(size), answerMs);
+  await settled(page, what);
+}
+
+/**
+ * Some frames without a change of size or a transition: what depends on the window has been laid out again. Where
+ * no frames come (nothing is drawn in a window that is hidden, or whose drawing has stalled) a timer stands in.
+ */
+async function settled(page: Page, what: string): Promise<void> {
+  const unrest = await withDeadline(
+    `${what} to say whether it is at rest`,
+    page.evaluate(
+      (limitMs) =>
+        new Promise<string | null>((resolve) => {
+          const endAt = performance.now() + limitMs;
+          let still = 0;
+          let before = -1;
+          const next = (): void => {
+            const timer = setTimeout(go, 100);
+            const frame = requestAnimationFrame(go);
+            function go(): void {
+              clearTimeout(timer);
+              cancelAnimationFrame(frame);
+              look();
+            }
+          };
+          const look = (): void => {
+            const now = document.documentElement.scrollHeight;
+            const changes = document.getAnimations().flatMap((one) => {
+              if (!(one instanceof CSSTransition)) return [];
+              const { target } = one.effect as KeyframeEffect;
+              // In what is folded up (closed details) or out of sight a transition stands still for ever.
+              const shows = target?.checkVisibility({ contentVisibilityAuto: true }) ?? false;
+              return shows ? one.transitionProperty : [];
+            });
+            still = now === before && changes.length === 0 ? still + 1 : 0;
+            const was = before;
+            before = now;
+            if (still >= 6) resolve(null);
+            else if (performance.now() < endAt) next();
+            else resolve(`height ${was}, then ${now}; transitions of ${changes.join(', ') || 'nothing'}`);
+          };
+          look();
+        }),
+      settleMs,
+    ),
+    settleMs + answerMs,
   );
+  if (unrest !== null)
+    throw new Error(`${what} does not come to rest within ${settleMs / 1_000} s: ${unrest}`);
 }
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -103,17 +164,20 @@ interface AxeResult {
 export async function accessibilityProblems(page: Page): Promise<string[]> {
   const found = new Set<string>();
   for (const colorScheme of ['light', 'dark'] as const) {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await settled(page);
+    await setLook(page, colorScheme, null, `the page in ${colorScheme}`);
     // Not as a script element: the page's policy would rightly refuse it.
-    await page.evaluate(axeSource);
-    const violations = await page.evaluate(async () => {
-      const { axe } = window as unknown as {
-        axe: { run: (root: Document, options: object) => Promise<{ violations: AxeResult[] }> };
-      };
-      const options = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] };
-      return (await axe.run(document, options)).violations;
-    });
+    await withDeadline('the page to take axe', page.evaluate(axeSource), answerMs);
+    const violations = await withDeadline(
+      'axe to look at the page',
+      page.evaluate(async () => {
+        const { axe } = window as unknown as {
+          axe: { run: (root: Document, options: object) => Promise<{ violations: AxeResult[] }> };
+        };
+        const options = { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] };
+        return (await axe.run(document, options)).violations;
+      }),
+      axeMs,
+    );
     for (const { id, nodes } of violations) {
       for (const node of nodes) {
         const why = (node.failureSummary ?? '').split('\n').slice(1, 2).join(' ').trim();

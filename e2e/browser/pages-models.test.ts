@@ -213,7 +213,7 @@ describe.skipIf(noBrowser !== null)(
       expect(await facts.textContent()).toBe(before);
     });
 
-    test('a machine that dies shows in the models within five seconds, and the model comes back', async () => {
+    test('a machine that dies shows in the models within five seconds, with what became of them', async () => {
       await dashboard.go('#/models', 'Models');
       await card('tiny').getByText('Ready', { exact: true }).waitFor();
       const diedAt = Date.now();
@@ -223,7 +223,24 @@ describe.skipIf(noBrowser !== null)(
         .getByText('Ready', { exact: true })
         .waitFor({ state: 'detached', timeout: 10_000 });
       expect(Date.now() - diedAt).toBeLessThan(5_000);
+      for (const model of ['tiny', 'heavy']) {
+        await card(model).getByText('Ready', { exact: true }).waitFor({ state: 'detached' });
+        // Why, and that it does not just stay like this.
+        await card(model)
+          .getByText(/\bben\b/)
+          .first()
+          .waitFor();
+        await card(model)
+          .getByText(/^(Waiting|Recovering)$/)
+          .waitFor();
+      }
       expect(await takePictures(page, 'models-lost')).toEqual({});
+      await dashboard.go('#/overview', 'Overview');
+      const attention = page.getByRole('region', { name: 'Needs attention' });
+      for (const model of ['tiny', 'heavy']) {
+        await attention.getByText(new RegExp(`^${model} waits for`)).waitFor();
+        await attention.getByRole('link', { name: new RegExp(`^Open models: ${model}`) }).waitFor();
+      }
     });
 
     test('models are unloaded and a file is removed, each after a question', async () => {
@@ -244,7 +261,7 @@ describe.skipIf(noBrowser !== null)(
       expect(dashboard.problems).toEqual([]);
     });
 
-    test('a load that a machine answers for is retried from its card', async () => {
+    test('a load that fails again and again stays failed until somebody tries again from its card', async () => {
       const ben = await cluster.current.startWorker({
         name: 'ben',
         dataDirectory: split.ben.dataDirectory,
@@ -259,6 +276,27 @@ describe.skipIf(noBrowser !== null)(
       const view = await deployment('tiny');
       await untilStatus(split.controller, view?.id ?? '', 'ready');
       expect(Object.keys(await layers('tiny')).sort()).toEqual(['anna', 'ben']);
+
+      for (let epoch = view?.epoch ?? 0, deaths = 0; deaths < 3; deaths++) {
+        const engine = split.anna.engines('llama-server')[0];
+        if (engine === undefined) throw new Error('the engine is not there');
+        process.kill(engine.pid, 'SIGKILL');
+        const next = await waitFor(
+          `what follows death ${deaths + 1}`,
+          async () => {
+            const now = await deployment('tiny');
+            return now?.status === 'failed' || (now?.status === 'ready' && now.epoch > epoch) ? now : null;
+          },
+          60_000,
+        );
+        epoch = next.epoch;
+      }
+      await card('tiny').getByText('Failed', { exact: true }).waitFor();
+      expect(await takePictures(page, 'models-failed')).toEqual({});
+      expect(await accessibilityProblems(page)).toEqual([]);
+      await page.getByRole('button', { name: 'Try again: tiny' }).click();
+      await card('tiny').getByText('Ready', { exact: true }).waitFor({ timeout: 60_000 });
+      expect(dashboard.problems).toEqual([]);
     });
   },
 );

@@ -4,6 +4,7 @@ import type { RunningController, RunningNode } from '../support/cluster.ts';
 import { predictableModel } from '../support/models.ts';
 import { startJoin, untilJoin } from '../support/pairing.ts';
 import { loadReady, startSplitCluster } from '../support/split-cluster.ts';
+import { eventSubjects } from '../../src-renderer/features/events/event-kinds.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
 import { noBrowser, openBrowser } from './browser.ts';
@@ -140,7 +141,11 @@ describe.skipIf(noBrowser !== null)(
     test('a machine is paused, renamed, drained and resumed', async () => {
       await act('carl', /^Pause/);
       await card('carl').getByText('Paused', { exact: true }).waitFor();
-      await page.getByRole('button', { name: 'Undo' }).click();
+      await page
+        .getByRole('alert')
+        .filter({ hasText: 'carl takes no new work' })
+        .getByRole('button', { name: 'Undo' })
+        .click();
       await card('carl').getByText('Ready', { exact: true }).waitFor();
 
       await act('carl', /^Rename/);
@@ -172,7 +177,7 @@ describe.skipIf(noBrowser !== null)(
       expect(dashboard.problems.filter((line) => !/40[039]|422/.test(line))).toEqual([]);
     });
 
-    test('events are filtered by machine, level and text, and follow', async () => {
+    test('events are filtered by machine, kind, level and text, and follow', async () => {
       await dashboard.go('#/events', 'Events and logs');
       const list = page.getByRole('region', { name: 'List of events' });
       await list.getByText(/^ben is draining\./).waitFor();
@@ -204,6 +209,23 @@ describe.skipIf(noBrowser !== null)(
         .waitFor();
       expect(await list.getByText(/^ben is paused/).count()).toBe(0);
 
+      await page.getByRole('button', { name: 'Clear', exact: true }).click();
+      await page.getByRole('combobox', { name: 'Kind' }).click();
+      await page.getByRole('option', { name: 'Drain began', exact: true }).click();
+      await list.getByText('tiny is ready.').first().waitFor({ state: 'detached' });
+      await list
+        .getByText(/^ben is draining/)
+        .first()
+        .waitFor();
+      await page.getByRole('combobox', { name: 'Kind' }).click();
+      await page.getByRole('option', { name: 'Models', exact: true }).click();
+      await list.getByText('tiny is ready.').first().waitFor();
+      expect(await list.getByText(/^ben is draining/).count()).toBe(0);
+      // Every kind that has happened here can be chosen.
+      const { events } = await controller.client.call('eventHistory', { query: { limit: '1000' } });
+      const known = eventSubjects.flatMap(({ kinds }) => kinds.map(({ kind }) => kind));
+      expect(events.map(({ kind }) => kind).filter((kind) => !known.includes(kind))).toEqual([]);
+
       await page.getByRole('combobox', { name: 'Level' }).click();
       await page.getByRole('option', { name: 'Errors only' }).click();
       await page.getByText('No event fits the filter').waitFor();
@@ -219,7 +241,33 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('button', { name: 'Download' }).click();
       expect((await events).suggestedFilename()).toBe('covey-events.jsonl');
       await page.getByText('Logs', { exact: true }).click();
-      await page.getByRole('region', { name: 'Log lines' }).waitFor();
+      const lines = page.getByRole('region', { name: 'Log lines' });
+      await lines.waitFor();
+      // They come by themselves while they are followed, and by the stream: nothing is asked for again.
+      const asked: string[] = [];
+      page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+      await cluster.current.startWorker({ name: 'fritz', join: await controller.invite() });
+      await lines
+        .getByText(/fritz worker/)
+        .first()
+        .waitFor({ timeout: 10_000 });
+      expect(asked.filter((path) => path === '/api/logs')).toEqual([]);
+      await page.getByRole('switch', { name: 'Follow' }).click({ force: true });
+      await cluster.current.startWorker({ name: 'greta', join: await controller.invite() });
+      await waitFor(
+        'a line of the new machine',
+        async () =>
+          (await controller.client.call('logs', { query: { limit: '5000' } })).lines.some(
+            ({ nodeName }) => nodeName === 'greta',
+          ),
+        10_000,
+      );
+      expect(await lines.getByText(/greta worker/).count()).toBe(0);
+      await page.getByRole('switch', { name: 'Follow' }).click({ force: true });
+      await lines
+        .getByText(/greta worker/)
+        .first()
+        .waitFor({ timeout: 10_000 });
       expect(await takePictures(page, 'logs')).toEqual({});
       expect(await accessibilityProblems(page)).toEqual([]);
       const logs = page.waitForEvent('download');

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { apiRoutes } from '../../src-main/shared/api/schema.ts';
 import { predictableModel } from '../support/models.ts';
+import { runCovey } from '../support/cli.ts';
 import { followLive, type LiveView } from '../support/live.ts';
 import { complete, post, readStream } from '../support/openai-http.ts';
 import { loadReady, startSplitCluster, untilEligible, untilStatus } from '../support/split-cluster.ts';
@@ -62,6 +63,25 @@ describe('what dashboards use', () => {
       ['node-paused', 'küche is paused: it gets no new work.'],
       ['node-renamed', 'ben is called küche now.'],
     ]);
+  });
+
+  test('a renamed machine knows its name: at once, and after a restart without its controller', async () => {
+    const api = '127.0.0.1:0';
+    const { controller, ben } = await startSplitCluster(cluster.current, { ben: { api } });
+    await controller.client.call('renameNode', { params: { node: 'ben' }, body: { name: 'küche' } });
+    await waitFor('ben to hear it', async () => (await ben.client.call('self')).name === 'küche', 5_000);
+    await controller.stop();
+    await ben.stop();
+    const again = await cluster.current.startWorker({ name: 'ben', dataDirectory: ben.dataDirectory, api });
+    expect(again.report.name).toBe('küche');
+    expect(await again.client.call('self')).toMatchObject({
+      name: 'küche',
+      membership: { connected: false },
+    });
+    expect(await runCovey(again, ['status'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Machine: küche \(/) as string,
+    });
   });
 
   test('figures are live: machines, requests, tokens a second; ten minutes of them are kept', async () => {

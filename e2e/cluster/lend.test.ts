@@ -258,6 +258,31 @@ describe('a schedule', () => {
   });
 });
 
+describe('a limit of the memory', () => {
+  test('that a load has broken when it is there ends it, by name, and it loads when there is room', async () => {
+    const api = { api: '127.0.0.1:0' };
+    const { controller, anna, ben } = await startSplitCluster(cluster.current, { anna: api, ben: api });
+    // Some 45 MB of weights go to ben, slowly enough to be lent less meanwhile.
+    await rules(anna, { limits: { uploadBytesPerS: 8_000_000 } });
+    const { id } = await load(controller, await heavyModel());
+    const view = () => controller.client.call('deployment', { params: { id } });
+    await waitFor('the weights to go', async () => (await view()).stages[0]?.phase === 'loading', 20_000);
+    await rules(ben, { limits: { ramBytes: 40_000_000 } });
+    const failed = await untilStatus(controller, id, 'failed', 20_000);
+    const why = /the engines here take 4\d MB of memory, but this machine lends 40 MB/;
+    expect(failed.reason).toMatchObject({
+      code: 'engine_out_of_memory',
+      message: expect.stringMatching(why) as string,
+    });
+    expect((await messages(controller)).some((text) => why.test(text))).toBe(true);
+    await waitFor('its engines to end', () => ben.engines().length === 0, noticedMs);
+    await rules(anna, { limits: { uploadBytesPerS: null } });
+    await rules(ben, { limits: { ramBytes: null } });
+    await controller.client.call('retry', { params: { id } });
+    await untilStatus(controller, id, 'ready');
+  });
+});
+
 describe('a limit of the upload', () => {
   test('holds while weights go to another machine', async () => {
     const { controller, anna } = await startSplitCluster(cluster.current, { anna: { api: '127.0.0.1:0' } });

@@ -13,6 +13,8 @@ export interface DesktopLook {
   readonly windows: readonly {
     readonly visible: boolean;
     readonly url: string;
+    /** How often it was brought to the front. */
+    readonly focused: number;
     readonly preferences: Readonly<Record<string, boolean>>;
   }[];
   readonly tray: {
@@ -27,6 +29,12 @@ export interface DesktopLook {
   readonly awake: boolean;
   readonly sandboxed: boolean;
   readonly utilities: readonly string[];
+  readonly updater: {
+    readonly looked: number;
+    readonly channel: string;
+    /** Whether the app was to start again after the installation; null: nothing was installed. */
+    readonly installed: boolean | null;
+  };
 }
 
 export interface Desktop {
@@ -34,8 +42,8 @@ export interface Desktop {
   readonly pid: number;
   readonly exited: Promise<number | null>;
   look(): Promise<DesktopLook>;
-  /** One of the stand-in's operations: `tray`, `answer`, `notification`, `theme`, `close`, `link`, `quit`. */
-  act(operation: string, argument?: string): Promise<void>;
+  /** One of the stand-in's operations (`stand-in/electron.ts`). */
+  act(operation: string, argument?: string): Promise<unknown>;
   until(what: string, check: (look: DesktopLook) => boolean, timeoutMs?: number): Promise<DesktopLook>;
   /** The page in the window. */
   page(): Promise<Page>;
@@ -47,8 +55,16 @@ export interface Desktop {
 const standIn = path.join(import.meta.dirname, 'stand-in', 'register.mjs');
 const deadlineMs = 20_000;
 
-/** Starts the built app on the stand-in for Electron. @param data default: a new directory, removed at the end */
-export function startDesktop(options: { data?: string; args?: readonly string[] } = {}): Desktop {
+export interface DesktopOptions {
+  /** Default: a new directory, removed at the end. */
+  readonly data?: string;
+  readonly args?: readonly string[];
+  /** As an installed app, which has updates: `electron-updater` is stood in for as well. */
+  readonly installed?: boolean;
+}
+
+/** Starts the built app on the stand-in for Electron. */
+export function startDesktop(options: DesktopOptions = {}): Desktop {
   const home = mkdtempSync(path.join(os.tmpdir(), 'covey-desk-'));
   const data = options.data ?? path.join(home, 'data');
   const child: ChildProcess = fork(
@@ -63,7 +79,10 @@ export function startDesktop(options: { data?: string; args?: readonly string[] 
     ],
     {
       execArgv: ['--import', standIn],
-      env: { PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8' },
+      env: {
+        ...{ PATH: process.env['PATH'], HOME: home, LANG: 'C.UTF-8' },
+        ...(options.installed ? { COVEY_STAND_IN_INSTALLED: '1' } : {}),
+      },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     },
   );
@@ -88,9 +107,7 @@ export function startDesktop(options: { data?: string; args?: readonly string[] 
     pid: child.pid ?? -1,
     exited,
     look,
-    async act(operation, argument = '') {
-      await request(operation, argument);
-    },
+    act: (operation, argument = '') => request(operation, argument),
     until: (what, check, timeoutMs = deadlineMs) =>
       waitFor(
         what,

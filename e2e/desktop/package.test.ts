@@ -1,7 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import {
-  chmodSync,
-  chownSync,
   cpSync,
   existsSync,
   mkdirSync,
@@ -18,7 +16,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { checkout } from '../support/checkout.ts';
 import { startProcess } from '../support/managed-process.ts';
-import { useCluster } from '../support/use-cluster.ts';
 import { withDeadline, waitFor } from '../support/wait.ts';
 import { makeStandInDistribution } from './stand-in-distribution.ts';
 
@@ -31,7 +28,6 @@ const out = path.join(checkout, 'build', 'release', 'out');
 const unpacked = path.join(out, 'linux-unpacked');
 const app = { program: path.join(unpacked, 'covey-desktop'), resources: path.join(unpacked, 'resources') };
 const minutes = 60_000;
-const cluster = useCluster();
 
 async function parts(): Promise<ReleaseParts> {
   const load = (name: string): Promise<unknown> =>
@@ -111,40 +107,6 @@ describe.skipIf(process.platform !== 'linux')('packages', () => {
     expect(log).not.toContain('there is no engine');
   });
 
-  test('the install script makes a service that has joined, and takes it away again', async () => {
-    const place = path.join(directory, readdirSync(directory).find((file) => /^covey-\d/.test(file)) ?? '');
-    const controller = await cluster.current.startController();
-    const user = makeUser(path.join(directory, 'user'));
-    chmodSync(directory, 0o755);
-    const install = (args: readonly string[], input: string): string =>
-      execFileSync('sh', [path.join(place, 'install.sh'), ...args], {
-        ...user.options,
-        input,
-        encoding: 'utf8',
-        timeout: 90_000,
-        stdio: ['pipe', 'pipe', 'pipe'],
-      });
-    install(['worker'], `${await controller.invite()}\n`);
-    expect((await controller.client.call('nodes')).nodes).toHaveLength(1);
-    const unit = path.join(user.home, '.config', 'systemd', 'user', 'covey.service');
-    const text = readFileSync(unit, 'utf8');
-    expect(text).toContain(`ExecStart=${user.home}/.local/opt/covey/bin/covey worker --data ${user.data}`);
-    expect(text).not.toContain('covey1.');
-    expect(readFileSync(user.calls, 'utf8')).toContain('--user enable --now covey.service');
-    expect(
-      execFileSync(path.join(user.home, '.local/bin/covey'), ['--version'], { encoding: 'utf8' }),
-    ).toMatch(/^\d/);
-    expect(existsSync(path.join(user.data, 'membership.json'))).toBe(true);
-
-    install(['uninstall'], '');
-    expect(existsSync(unit)).toBe(false);
-    expect(existsSync(path.join(user.home, '.local/opt/covey'))).toBe(false);
-    expect(existsSync(path.join(user.home, '.local/bin/covey'))).toBe(false);
-    expect(existsSync(path.join(user.data, 'membership.json'))).toBe(true);
-    install(['uninstall', '--purge'], '');
-    expect(existsSync(user.data)).toBe(false);
-  });
-
   test('sums are those of the files', () => {
     const lines = readFileSync(path.join(out, 'SHA256SUMS'), 'utf8').trim().split('\n');
     expect(lines.map((line) => line.split('  ')[1]).sort()).toEqual(
@@ -155,31 +117,6 @@ describe.skipIf(process.platform !== 'linux')('packages', () => {
     expect(() => execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: out })).not.toThrow();
   });
 });
-
-/** Somebody who is not root, with a `systemctl` that only notes what it was told. */
-function makeUser(home: string): {
-  home: string;
-  data: string;
-  calls: string;
-  options: { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv };
-} {
-  const calls = path.join(home, 'systemctl-calls');
-  const bin = path.join(home, 'stub');
-  mkdirSync(bin, { recursive: true });
-  writeFileSync(path.join(bin, 'systemctl'), `#!/bin/sh\necho "$*" >>'${calls}'\n`, { mode: 0o755 });
-  const root = process.getuid?.() === 0;
-  if (root) chownSync(home, 65_534, 65_534);
-  return {
-    home,
-    data: path.join(home, '.local', 'share', 'covey'),
-    calls,
-    options: {
-      ...(root ? { uid: 65_534, gid: 65_534 } : {}),
-      cwd: home,
-      env: { PATH: `${bin}:${process.env['PATH']}`, HOME: home },
-    },
-  };
-}
 
 /** Runs a controller that lends its machine until it says that it is up. Resolves to what it printed. */
 async function startsAndStops(command: readonly [string, ...string[]], directory: string): Promise<string> {

@@ -1,39 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterEach, describe, expect, onTestFailed, test } from 'vitest';
-import { createApiClient } from '../../src-main/cli/api-client.ts';
+import { describe, expect, test } from 'vitest';
 import { readApiAccess } from '../../src-main/nodejs/access/local-access.ts';
 import { noBrowser } from '../browser/browser.ts';
 import { checkout } from '../support/checkout.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
-import { startDesktop, type Desktop } from './desktop.ts';
+import { becomeController, choose, useDesktop } from './use-desktop.ts';
 
 const cluster = useCluster();
-const open: Desktop[] = [];
-
-function start(options: Parameters<typeof startDesktop>[0] = {}): Desktop {
-  const desktop = startDesktop(options);
-  open.push(desktop);
-  onTestFailed(() => console.error(desktop.output().slice(-6_000)));
-  return desktop;
-}
-afterEach(async () => {
-  for (const desktop of open.splice(0)) await desktop.close();
-});
-
-function clientOf(desktop: Desktop): ReturnType<typeof createApiClient> {
-  const access = readApiAccess(desktop.data);
-  if (!access?.apiAddress) throw new Error('the app serves no API');
-  return createApiClient(access.apiAddress, { token: access.token });
-}
-
-/** The first start, answered. */
-async function choose(desktop: Desktop, choice: RegExp): Promise<void> {
-  const page = await desktop.page();
-  await page.getByRole('button', { name: choice }).click();
-}
+const { start, clientOf } = useDesktop();
 
 const screenshots = path.join(checkout, 'build', 'screenshots');
 
@@ -81,7 +58,6 @@ describe.skipIf(noBrowser !== null)('the desktop app on a stand-in for Electron'
     const client = clientOf(desktop);
     expect((await client.call('self')).role).toBe('controller');
     await waitFor('its own machine', async () => (await client.call('nodes')).nodes[0]?.eligible, 20_000);
-    client.close();
     const kept = JSON.parse(readFileSync(path.join(desktop.data, 'desktop.json'), 'utf8')) as object;
     expect(kept).toMatchObject({ role: 'both' });
     const { tray } = await desktop.until(
@@ -104,7 +80,6 @@ describe.skipIf(noBrowser !== null)('the desktop app on a stand-in for Electron'
     await desktop.until('lending off', ({ tray }) => tray?.checked.length === 0);
     const client = clientOf(desktop);
     expect((await client.call('settings')).settings.lend.enabled).toBe(false);
-    client.close();
     await desktop.act('theme', 'dark');
     expect((await desktop.look()).tray?.image).toBe('idle-dark.png');
     await desktop.act('tray', 'This computer');
@@ -113,8 +88,7 @@ describe.skipIf(noBrowser !== null)('the desktop app on a stand-in for Electron'
 
   test('closing the window leaves the app; it opens again, and a second start only wakes it', async () => {
     const desktop = start();
-    await choose(desktop, /^My covey's controller/);
-    await desktop.until('the dashboard', ({ windows: [window] }) => /:\d+\/(#|$)/.test(window?.url ?? ''));
+    await becomeController(desktop, false);
     await desktop.act('close');
     const closed = await desktop.until('no window', ({ windows }) => windows.length === 0);
     expect(closed.notifications.map(({ title }) => title)).toEqual(['Covey keeps running']);
@@ -134,8 +108,7 @@ describe.skipIf(noBrowser !== null)('the desktop app on a stand-in for Electron'
       );
     expect(await call('coveyShell.localToken()')).toMatch(/^covey_local_/);
     expect(await call("coveyShell.chooseRole('king')")).toMatch(/Invalid/);
-    await choose(desktop, /^My covey's controller/);
-    await desktop.until('the dashboard', ({ windows: [window] }) => /:\d+\/(#|$)/.test(window?.url ?? ''));
+    await becomeController(desktop, false);
     await page.waitForLoadState();
     expect(await call('coveyShell.localToken()')).toMatch(/may not ask/);
     expect(await call("coveyShell.chooseRole('lend')")).toMatch(/may not ask/);
@@ -188,12 +161,10 @@ describe.skipIf(noBrowser !== null)('the desktop app on a stand-in for Electron'
 
   test('a machine that asks to join is told, and the tray shows it', async () => {
     const desktop = start();
-    await choose(desktop, /^My covey's controller/);
-    await desktop.until('the dashboard', ({ windows: [window] }) => /:\d+\/(#|$)/.test(window?.url ?? ''));
+    await becomeController(desktop, false);
     await desktop.act('close');
     const client = clientOf(desktop);
     const { clusterAddress } = await client.call('self');
-    client.close();
     const worker = await cluster.current.startWorker({ name: 'ben', api: '127.0.0.1:0' });
     await worker.client.call('join', { body: { controller: `127.0.0.1:${clusterAddress?.port}` } });
     const seen = await desktop.until('the notification', ({ notifications }) =>

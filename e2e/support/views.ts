@@ -1,14 +1,13 @@
-import { model } from '../../src-main/controller/state/fixtures.ts';
+import { GiB, hardwareOf, model, nodeId, telemetry } from '../../src-main/controller/state/fixtures.ts';
 import type { ModelView, NodeView, StatusView, TransferView } from '../../src-main/shared/api/schema.ts';
 import type { DeploymentView, StageView } from '../../src-main/shared/domain/deployment.ts';
 import type { ModelInfo } from '../../src-main/shared/domain/model-info.ts';
-import type { DeploymentId, EngineId, NodeId } from '../../src-main/shared/lib/ids.ts';
+import type { DeploymentId, EngineId } from '../../src-main/shared/lib/ids.ts';
 
 /** Examples of what `/api` answers, for tests of its clients. All times are relative to `at`. */
 export const at = Date.UTC(2026, 10, 30, 12, 0, 0);
-const gib = 1024 ** 3;
 
-export const nodeIdOf = (digit: string): NodeId => digit.repeat(64) as NodeId;
+export const nodeIdOf = nodeId;
 export const exampleId = 'd-1a2b3c4d' as DeploymentId;
 
 export function exampleNode(changes: Partial<NodeView> = {}): NodeView {
@@ -24,37 +23,21 @@ export function exampleNode(changes: Partial<NodeView> = {}): NodeView {
     version: '0.1.0',
     engineBuildId: 'v0.4.0-rpc6-linux-x64',
     address: '192.0.2.10',
-    hardware: {
+    hardware: hardwareOf({
       os: { platform: 'linux', arch: 'x64', release: 'Debian 12', hostname: 'desk' },
-      cpu: { known: true, value: { model: 'Example CPU 9000', physicalCores: 8, logicalCores: 16 } },
-      ram: { known: true, value: { totalBytes: 32 * gib } },
-      disk: { known: true, value: { path: '/home', totalBytes: 900 * gib, freeBytes: 410 * gib } },
+      cpu: { model: 'Example CPU 9000', physicalCores: 8 },
+      ramBytes: 32 * GiB,
+      freeBytes: 20 * GiB,
+      disk: { known: true, value: { path: '/home', totalBytes: 900 * GiB, freeBytes: 410 * GiB } },
       gpus: { known: false, reason: 'the probe timed out' },
-      devices: {
-        known: true,
-        value: [
-          {
-            id: 'CPU',
-            kind: 'cpu',
-            backend: 'CPU',
-            name: 'Example CPU 9000',
-            totalBytes: 32 * gib,
-            freeBytes: 20 * gib,
-            pciId: null,
-          },
-        ],
-      },
-    },
+    }),
     telemetry: {
+      ...telemetry,
       cpuLoad: 0.124,
-      ramTotalBytes: 32 * gib,
-      ramAvailableBytes: 20.5 * gib,
-      diskFreeBytes: 400 * gib,
-      ownRssBytes: 100_000_000,
-      receiveBytesPerS: null,
-      sendBytesPerS: null,
-      celsius: null,
-      deviceFree: [{ id: 'CPU', freeBytes: 20 * gib, load: null, celsius: null }],
+      ramTotalBytes: 32 * GiB,
+      ramAvailableBytes: 20.5 * GiB,
+      diskFreeBytes: 400 * GiB,
+      deviceFree: [{ id: 'CPU', freeBytes: 20 * GiB, load: null, celsius: null }],
     },
     drain: null,
     pausedAt: null,

@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, w
 import path from 'node:path';
 import { ScriptError, duration, say } from './console.mjs';
 import { buildDashboard } from './dashboard.mjs';
-import { buildMachinePage } from './machine-page.mjs';
 import { inRoot, root } from './paths.mjs';
 
 /** Entry name in dist/ and its source. The first is the `covey` command, the others are loaded by it. */
@@ -57,8 +56,8 @@ const parts = [
     sources: ['src-main', 'src-worker'],
     script: 'scripts/lib/build.mjs',
     build: buildProgram,
-    /** Belongs to another part. */
-    keep: ['dashboard', 'machine'],
+    /** Belongs to the other part. */
+    keep: ['dashboard'],
   },
   {
     name: 'dist/dashboard/',
@@ -66,14 +65,6 @@ const parts = [
     sources: ['src-renderer', 'src-main/shared'],
     script: 'scripts/lib/dashboard.mjs',
     build: buildDashboard,
-    keep: [],
-  },
-  {
-    name: 'dist/machine/',
-    directory: path.join(dist, 'machine'),
-    sources: ['src-renderer/machine'],
-    script: 'scripts/lib/machine-page.mjs',
-    build: buildMachinePage,
     keep: [],
   },
 ];

@@ -52,6 +52,9 @@ async function bundle() {
         assetsInlineLimit: 0,
         modulePreload: { polyfill: false },
         reportCompressedSize: false,
+        rolldownOptions: {
+          input: ['index.html', 'machine/index.html'].map((page) => inRoot('src-renderer', page)),
+        },
       },
     });
   } catch (error) {

@@ -32,7 +32,7 @@ export function checkPackage({ program, resources }) {
     'dist/kernel-host.js',
     'dist/task-runner.js',
     'dist/dashboard/index.html',
-    'dist/machine/index.html',
+    'dist/dashboard/machine/index.html',
   ]) {
     must(files.has(file), `${file} is not in the archive.`);
   }

@@ -6,7 +6,7 @@ import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fillPath } from '#shared/api/calls.ts';
 import { isSafeTreePath, type ArtifactView } from '#shared/domain/artifact.ts';
-import { canonicalManifest, makeManifest } from '#shared/domain/tree-manifest.ts';
+import { canonicalManifest, makeManifest, type TreeFile } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { digestFile, sha256 } from '../nodejs/artifacts/digest.ts';
 import { walkTree } from '../nodejs/artifacts/walk-tree.ts';
@@ -121,7 +121,7 @@ async function getTree({ api, signal, live, url, artifact, path }: Getting): Pro
     await unpackStream(await api.getBytes(url, 0, signal), artifact.name, tree, { signal });
     live.update(`Getting ${printable(artifact.name)}`, 'verifying');
     const walked = await walkTree(tree);
-    const files = [];
+    const files: TreeFile[] = [];
     for (const file of walked.files) {
       const digest = await digestFile(file.absolute, { signal });
       files.push({

@@ -61,7 +61,7 @@ export function hintFor(error: ErrorBody): string | null {
         'COVEY_DATA. On a machine that is no controller, log in with "covey login".'
       );
     case 'admin_required':
-      return 'Run "covey open" on the controller, then "covey login" here with the code.';
+      return 'Get a code at the controller ("covey open", or "Sign in on another machine" under Settings), then "covey login" here.';
     case 'model_file_not_found':
     case 'model_not_found':
       return 'Get a model with "covey pull hf:OWNER/REPO/FILE.gguf" or "covey import PATH --node NODE".';

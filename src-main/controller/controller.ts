@@ -74,6 +74,8 @@ export interface ControllerOptions {
   readonly notices: () => readonly ErrorBody[];
   /** Whether this machine is lent now; null: it has no worker. */
   readonly lend: () => LendState | null;
+  /** Rules of lending that its system cannot sense. */
+  readonly unavailableRules: () => Promise<LendState['unavailable']>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -159,6 +161,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       clock,
       logger: logger.child({ part: 'sessions' }),
       controllerName: options.name,
+      controllerVersion: options.version,
       onLog(from, frame) {
         const nodeName = runtime.state.nodes.get(from)?.durable.name ?? from.slice(0, 12);
         for (const line of frame.lines) logs.add({ ...line, nodeId: from, nodeName });
@@ -263,7 +266,6 @@ export async function createController(options: ControllerOptions): Promise<Cont
       lan: () => gatewayHolder.gateway?.lan ?? null,
       onChanged: (sentence) => note('audit-setting-changed', 'info', sentence),
     });
-    const requestsRunning = (): number => [...routes.running.values()].reduce((sum, count) => sum + count, 0);
     const links = createLinks({
       runtime,
       sessions,
@@ -271,7 +273,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       expectProbe: (from, to, ttlMs) => dialBacks.expectProbe(from, to, ttlMs),
       self: { nodeId, name: options.name },
       clock,
-      requestsRunning,
+      requestsRunning: () => routes.requestsRunning(),
     });
     links.start();
     closers.push(() => links.close());
@@ -290,6 +292,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
           clusterSecret: () => joining.clusterSecret(),
         }),
       settings: settingsPort,
+      logins: { code: () => access.loginCode(), redeem: (code, caller) => access.redeem(code, caller) },
       lan: () => gatewayHolder.gateway?.lan ?? null,
       doctor: (signal) => doctor(signal),
       apiAddress: () => gatewayHolder.gateway?.apiAddress ?? '',

@@ -5,10 +5,11 @@ import type { LendState } from '#shared/domain/lend.ts';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
-import type { SelfPort } from '../nodejs/self-port.ts';
+import { gpusOf, type SelfPort } from '../nodejs/self-port.ts';
 import type { LanPort, SettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
-import type { DoctorReport } from '#shared/api/self.ts';
+import type { DoctorReport, LendMeans } from '#shared/api/self.ts';
+import type { LoginPort } from '../nodejs/access/machine-logins.ts';
 import type { Runtime } from './runtime/runtime.ts';
 
 /** The engine of this machine, for comparison; a controller needs none itself. */
@@ -40,6 +41,9 @@ export function createControllerSelf(options: {
   readonly apiAddress: () => string;
   /** As its worker has it; null: it has none. */
   readonly lend: () => LendState | null;
+  /** Rules that its system cannot sense. */
+  readonly unavailableRules: () => Promise<LendMeans['unavailable']>;
+  readonly logins: LoginPort;
   readonly notices: () => readonly ErrorBody[];
 }): ControllerSelf {
   const { transport, settings, discovery, runtime, nodeId, engine } = options;
@@ -52,7 +56,8 @@ export function createControllerSelf(options: {
   const self = (): SelfView => ({
     role: 'controller',
     nodeId,
-    name: options.name,
+    // One that lends itself may have been renamed as any other machine.
+    name: runtime.state.nodes.get(nodeId)?.durable.name ?? options.name,
     version: options.version,
     apiAddress: options.apiAddress(),
     clusterAddress: transport.clusterAddress,
@@ -73,6 +78,11 @@ export function createControllerSelf(options: {
       doctor: options.doctor,
       settings: () => settings.view(),
       setSettings: (patch) => settings.patch(patch),
+      async lendMeans() {
+        const facts = runtime.state.nodes.get(nodeId)?.durable.facts;
+        return { gpus: gpusOf(facts?.hardware ?? null), unavailable: await options.unavailableRules() };
+      },
+      logins: options.logins,
     },
     doctorContext() {
       const own = runtime.state.nodes.get(nodeId);

@@ -11,7 +11,7 @@ export interface Updates {
 }
 
 const lookEveryMs = 6 * 60 * 60_000;
-const tryInstallEveryMs = 60_000;
+const tryInstallEveryMs = 10_000;
 
 /**
  * Fetches new versions at once and installs them when `mayInstall` says so. Only an installed app has updates. What

@@ -23,6 +23,8 @@ export interface ControllerArguments extends CommonArguments {
 export interface WorkerArguments extends CommonArguments {
   /** A join string, or `-` for the first line of standard input. */
   readonly join: string | undefined;
+  /** `HOST` or `HOST:PORT`, tried before the addresses of the join string. */
+  readonly controller: string | undefined;
   /** null: serve no API on this machine. */
   readonly api: ListenAddress | null;
 }
@@ -89,12 +91,25 @@ export function parseWorkerArguments(argv: readonly string[]): Parsed<WorkerArgu
       '--join <string>',
       'join string from "covey invite"; - reads it from standard input (without: "covey join")',
     )
+    .option(
+      '--controller <host:port>',
+      'with --join: where the controller is, tried before what the join string says',
+    )
     .option('--api <host:port|none>', 'where apps on this machine reach the covey', listenOrNone, defaultApi);
   return parse(command, argv, (options) => ({
     ...common(options),
     join: options['join'] as string | undefined,
+    controller: besideJoin(command, options),
     api: options['api'] === 'none' ? null : (options['api'] as ListenAddress),
   }));
+}
+
+function besideJoin(command: Command, options: Record<string, unknown>): string | undefined {
+  const controller = options['controller'] as string | undefined;
+  if (controller === undefined || options['join'] !== undefined) return controller;
+  return command.error(
+    `error: --controller goes with --join; to ask a controller by its address, run "covey join ${controller}" when this worker is up`,
+  );
 }
 
 function common(options: Record<string, unknown>): CommonArguments {

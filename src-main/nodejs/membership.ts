@@ -2,8 +2,9 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { nodeIdSchema } from '#shared/lib/ids.ts';
-import { addressSchema } from '#shared/domain/node.ts';
+import { addressSchema, shortText } from '#shared/domain/node.ts';
 import { CoveyError } from '#shared/errors.ts';
+import type { Logger } from '#shared/lib/logger.ts';
 import { readIfThere, writePrivateFile } from './private-file.ts';
 
 export const maxMembershipAddresses = 16;
@@ -17,6 +18,8 @@ export const membershipSchema = z.object({
   addresses: addressesSchema,
   /** Where it was when this machine joined, names of hosts among them; absent: the same. */
   joinAddresses: addressesSchema.optional(),
+  /** What the covey calls this machine; absent: it has not said yet. */
+  name: shortText.optional(),
 });
 export type Membership = z.infer<typeof membershipSchema>;
 
@@ -41,6 +44,49 @@ export async function readMembership(dataDirectory: string): Promise<Membership 
 
 export async function writeMembership(dataDirectory: string, membership: Membership): Promise<void> {
   await writePrivateFile(join(dataDirectory, fileName), `${JSON.stringify(membership, null, 2)}\n`);
+}
+
+/** The membership of a machine that runs; what changes of it is kept, one write after the other. */
+export interface MembershipFile {
+  /** As it is in the file, or will be when the writes are through. */
+  readonly current: Membership;
+  /** A write that fails is logged and undone in `current`, so that the next one has it too. */
+  keep(part: Partial<Membership>): void;
+  /** Resolves when nothing more will be written. */
+  close(): Promise<void>;
+}
+
+/** @param write replaced in tests */
+export function openMembershipFile(
+  dataDirectory: string,
+  membership: Membership,
+  logger: Logger,
+  write = writeMembership,
+): MembershipFile {
+  let current = membership;
+  let writing: Promise<void> = Promise.resolve();
+  let closed = false;
+  return {
+    get current() {
+      return current;
+    },
+    keep(part) {
+      if (closed) return;
+      const before = current;
+      const next = { ...before, ...part };
+      current = next;
+      writing = writing
+        .then(() => write(dataDirectory, next))
+        .catch((error: unknown) => {
+          if (current === next) current = before;
+          logger.warn('what changed of the membership could not be kept', { reason: String(error) });
+        });
+    },
+    async close() {
+      closed = true;
+      await writing;
+    },
+  };
 }
 
 /** This machine belongs to no covey from now on. */

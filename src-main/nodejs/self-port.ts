@@ -1,6 +1,8 @@
 import type { SettingsView } from '#shared/api/access.ts';
 import type { JoinView, StartJoinBody } from '#shared/api/joining.ts';
-import type { DiscoveryView, DoctorReport, SelfView } from '#shared/api/self.ts';
+import type { DiscoveryView, DoctorReport, LendMeans, SelfView } from '#shared/api/self.ts';
+import type { Hardware } from '#shared/domain/node.ts';
+import type { LoginPort } from './access/machine-logins.ts';
 
 /**
  * What `/api` tells and does about this machine itself, whatever its role: `selfRoutes` (but `links`) and the
@@ -17,4 +19,13 @@ export interface SelfPort {
   doctor(signal: AbortSignal): Promise<DoctorReport>;
   settings(): SettingsView;
   setSettings(patch: unknown): Promise<SettingsView>;
+  lendMeans(): Promise<LendMeans>;
+  /** For a browser that shows the page of this machine. */
+  readonly logins: LoginPort;
+}
+
+/** The graphics cards that the engine found; null: nobody has looked, or it could not be told. */
+export function gpusOf(hardware: Hardware | null): LendMeans['gpus'] {
+  const devices = hardware?.devices;
+  return devices?.known === true ? devices.value.filter(({ kind }) => kind === 'gpu') : null;
 }

@@ -13,10 +13,11 @@ import { createUpstreamDialer } from '../nodejs/transport/dial.ts';
 import { createSessionPair } from '../nodejs/transport/memory-session.ts';
 import { createTransport } from '../nodejs/transport/transport-client.ts';
 import { productVersion } from '../nodejs/version.ts';
-import type { LendMonitor, LendPort } from '../../src-worker/lend/lend-monitor.ts';
+import type { LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import type { Worker } from '../../src-worker/worker.ts';
 import { openArtifacts, type OpenArtifacts } from './artifacts.ts';
 import { openDiscovery } from './discovery.ts';
+import type { Lending } from './lending.ts';
 import { gatewaySocketPath, type Foundation } from './foundation.ts';
 import { addressText, runningEngines, type RoleNode, type RoleOptions, type Serving } from './role-node.ts';
 
@@ -48,7 +49,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
     const discovery = openDiscovery(options.discovery, settings, logger);
     if (discovery) closers.push(() => discovery.close());
     let duplicates: DuplicateWatch | null = null;
-    let lending: LendMonitor | null = null;
+    let lending: Lending | null = null;
     const artifacts = await openArtifacts(data.path, foundation.processHost);
     closers.push(async () => artifacts.hasher.close());
     const controller = await createController({
@@ -77,6 +78,7 @@ export async function startControllerNode(options: ControllerNodeOptions): Promi
       engine: foundation.engine,
       artifacts,
       lend: () => lending?.state() ?? null,
+      unavailableRules: async () => (await lending?.unavailableRules()) ?? [],
       notices: () => duplicates?.notices() ?? [],
       logger,
       clock,

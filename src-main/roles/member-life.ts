@@ -2,7 +2,12 @@ import type { ErrorBody } from '#shared/errors.ts';
 import type { BootId } from '#shared/lib/ids.ts';
 import { readClusterSecret, writeClusterSecret } from '../nodejs/cluster-secret-file.ts';
 import type { Discovery } from '../nodejs/discovery/discovery.ts';
-import { forgetMembership, type Membership } from '../nodejs/membership.ts';
+import {
+  forgetMembership,
+  openMembershipFile,
+  type Membership,
+  type MembershipFile,
+} from '../nodejs/membership.ts';
 import { createGatewayDialer } from '../nodejs/transport/dial.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
 import { productVersion } from '../nodejs/version.ts';
@@ -21,6 +26,7 @@ export interface Member {
   readonly membership: Membership;
   readonly worker: Worker;
   readonly controller: ControllerAddresses;
+  readonly file: MembershipFile;
   /** Streams to the controller's gateway. */
   readonly dialer: ReturnType<typeof createGatewayDialer>;
 }
@@ -28,7 +34,7 @@ export interface Member {
 /** Being a member, from joining to leaving; one change after the other. */
 export interface MemberLife {
   readonly current: Member | null;
-  /** As the covey calls this machine, which may have another one of its own name; its own where it has told nothing. */
+  /** As the covey calls this machine, while the controller is away too; its own name where it has told nothing. */
   readonly name: string;
   /** The cluster secret that this machine holds. */
   readonly clusterSecret: string | null;
@@ -81,9 +87,10 @@ export async function createMemberLife(options: {
   };
 
   const start = async (membership: Membership): Promise<void> => {
+    const file = openMembershipFile(data.path, membership, logger);
+    name = membership.name ?? options.name;
     const controller = createControllerAddresses({
-      dataDirectory: data.path,
-      membership,
+      file,
       discovery: options.discovery,
       logger,
     });
@@ -114,6 +121,7 @@ export async function createMemberLife(options: {
           logger.error('the cluster secret could not be kept', { reason: String(error) }),
         ),
       onName(called) {
+        if (called !== file.current.name) file.keep({ name: called });
         if (called === name) return;
         name = called;
         logger.info(`the covey calls this machine ${name}`);
@@ -123,7 +131,7 @@ export async function createMemberLife(options: {
       logger,
       clock: { now: Date.now },
     });
-    current = { membership, worker, controller, dialer };
+    current = { membership, worker, controller, file, dialer };
   };
 
   const stop = async (): Promise<void> => {
@@ -132,7 +140,8 @@ export async function createMemberLife(options: {
     if (!ending) return;
     ending.dialer.close();
     await ending.worker.close();
-    await ending.controller.close();
+    ending.controller.close();
+    await ending.file.close();
     transport.setRelay(null);
     transport.setMembers([]);
     notices.clear();

@@ -31,7 +31,7 @@ export interface RoleNode {
   readonly settings: SettingsStore;
   /** What ends when this process ends. */
   serving(): Serving;
-  /** What this worker's controller announces to run; null: a controller itself, none, or not heard. */
+  /** What this worker's controller runs, by its own word; null: a controller itself, none, or not heard. */
   controllerVersion(): string | null;
   /** Ends everything the role has opened, last first, with the foundation. */
   readonly close: () => Promise<void>;

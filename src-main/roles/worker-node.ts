@@ -4,6 +4,7 @@ import type { ListenAddress } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { BootId } from '#shared/lib/ids.ts';
 import { ensureLocalAccess } from '../nodejs/access/local-access.ts';
+import { createMachineLogins } from '../nodejs/access/machine-logins.ts';
 import { closeAll } from '../nodejs/close-all.ts';
 import { announceNode } from '../nodejs/discovery/announce-node.ts';
 import { createDiscoveryView } from '../nodejs/discovery/view.ts';
@@ -22,7 +23,7 @@ import { createModelHandlers } from '../../src-worker/models/handlers.ts';
 import { openArtifacts } from './artifacts.ts';
 import { openDiscovery } from './discovery.ts';
 import { openLending } from './lending.ts';
-import { createMemberLife } from './member-life.ts';
+import { createMemberLife, type Member } from './member-life.ts';
 import { addressText, runningEngines, type RoleNode, type RoleOptions } from './role-node.ts';
 import { createWorkerSelf, type WorkerSelf } from './worker-self.ts';
 
@@ -33,6 +34,8 @@ export interface WorkerNodeOptions extends RoleOptions {
   readonly api: ListenAddress | null;
   /** Joins by this string first; refused ones are thrown unless this machine is a member already. */
   readonly joinString: string | undefined;
+  /** `HOST` or `HOST:PORT`, tried before the addresses of the join string. */
+  readonly controller?: string | undefined;
 }
 
 export interface WorkerNode extends RoleNode {
@@ -136,7 +139,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     life.onChange(follow);
 
     const canBeAsked = options.api !== null || life.clusterSecret !== null;
-    const membership = await firstMembership(data.path, options.joinString, canBeAsked, joiner);
+    const membership = await firstMembership(data.path, options, canBeAsked, joiner);
     joiner.onJoined((joined) => {
       life.begin(joined).catch((error: unknown) => {
         logger.error('the membership could not begin', { reason: CoveyError.from(error).message });
@@ -144,10 +147,12 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     });
     const started = membership ? life.begin(membership) : Promise.resolve(follow());
 
+    const logins = createMachineLogins(clock.now);
     let apiAddress: string | null = null;
     const self = createWorkerSelf({
       foundation,
       lend,
+      logins,
       transport,
       discovery,
       look:
@@ -187,8 +192,8 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
                   'This machine belongs to no covey yet: run "covey join" here.',
                 ),
               ),
-        status: () => life.current?.worker.status() ?? apart,
-        local,
+        status: () => (life.current ? statusOf(life.current) : apart),
+        local: { verify: (token) => local.verify(token) || logins.verify(token) },
         self: self.port,
         settings,
         clock,
@@ -201,7 +206,9 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     return {
       role: 'worker',
       nodeId: identity.nodeId,
-      name: options.name,
+      get name() {
+        return life.name;
+      },
       apiAddress,
       clusterAddress: addressText(transport.clusterAddress),
       local,
@@ -213,6 +220,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
         engines: runningEngines(life.current?.worker.status().engines ?? []),
       }),
       controllerVersion: () =>
+        life.current?.worker.status().controllerVersion ??
         discovery?.peers().find(({ nodeId }) => nodeId === life.current?.membership.controllerId)?.version ??
         null,
       close,
@@ -221,6 +229,12 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
     await close();
     throw namingFullDisk(error, data.path);
   }
+}
+
+/** While the controller is away, its name is the one of before. */
+function statusOf({ worker, membership }: Member) {
+  const status = worker.status();
+  return { ...status, controllerName: status.controllerName ?? membership.controllerName };
 }
 
 /** What the API tells of a machine that belongs to no covey. */
@@ -237,7 +251,7 @@ const apart = {
  */
 async function firstMembership(
   dataDirectory: string,
-  joinString: string | undefined,
+  { joinString, controller }: Pick<WorkerNodeOptions, 'joinString' | 'controller'>,
   canBeAsked: boolean,
   joiner: Joiner,
 ): Promise<Membership | null> {
@@ -251,7 +265,7 @@ async function firstMembership(
     );
   }
   try {
-    await joiner.start({ joinString });
+    await joiner.start({ joinString, controller });
     return await joined(joiner, dataDirectory);
   } catch (thrown) {
     const error = CoveyError.from(thrown);

@@ -3,13 +3,14 @@ import { CoveyError, type ErrorBody, type ErrorCode } from '#shared/errors.ts';
 import type { Discovery } from '../nodejs/discovery/discovery.ts';
 import { discoveryOff, type DiscoveryLook } from '../nodejs/discovery/view.ts';
 import type { DoctorContext } from '../nodejs/doctor/context.ts';
-import type { SelfPort } from '../nodejs/self-port.ts';
+import type { LoginPort } from '../nodejs/access/machine-logins.ts';
+import { gpusOf, type SelfPort } from '../nodejs/self-port.ts';
 import type { SettingsPort } from '../nodejs/settings/settings-port.ts';
 import type { Transport } from '../nodejs/transport/transport.ts';
 import { productVersion } from '../nodejs/version.ts';
-import type { LendPort } from '../../src-worker/lend/lend-monitor.ts';
 import type { Joiner } from '../../src-worker/joining/joiner.ts';
 import type { Foundation } from './foundation.ts';
+import type { Lending } from './lending.ts';
 import type { Member, MemberLife } from './member-life.ts';
 
 /** Troubles in which a member may join (again) without leaving first: nobody has it any more. */
@@ -33,7 +34,8 @@ export function createWorkerSelf(options: {
   /** null: discovery is off. */
   readonly look: DiscoveryLook | null;
   readonly joiner: Joiner;
-  readonly lend: Pick<LendPort, 'state'>;
+  readonly lend: Pick<Lending, 'state' | 'unavailableRules'>;
+  readonly logins: LoginPort;
   readonly life: MemberLife;
   readonly settings: SettingsPort;
   readonly apiAddress: () => string;
@@ -136,6 +138,11 @@ export function createWorkerSelf(options: {
     },
     settings: () => settings.view(),
     setSettings: (patch) => settings.patch(patch),
+    lendMeans: async () => ({
+      gpus: gpusOf(life.current?.worker.status().hardware ?? null),
+      unavailable: await options.lend.unavailableRules(),
+    }),
+    logins: options.logins,
   };
   return { port, doctorContext: context };
 }

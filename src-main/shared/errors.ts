@@ -41,6 +41,7 @@ export const errorCatalogue = {
   key_missing: { status: 401, retryable: false, type: 'authentication_error' },
   key_invalid: { status: 401, retryable: false, type: 'authentication_error' },
   admin_required: forbidden,
+  owner_required: forbidden,
   login_code_invalid: forbidden,
   key_not_found: notFound,
   setting_unknown: badRequest,

@@ -1,6 +1,6 @@
 import type { ApiAnswer, CallArguments, JsonRoute } from '#shared/api/calls.ts';
 import { fillPath } from '#shared/api/calls.ts';
-import { apiRoutes, errorResponseSchema, type ApiEvent } from '#shared/api/schema.ts';
+import { apiRoutes, errorResponseSchema, type ApiEvent, type LogLine } from '#shared/api/schema.ts';
 import { CoveyError, isErrorCode } from '#shared/errors.ts';
 import { readEvents } from './event-reader.ts';
 
@@ -19,6 +19,13 @@ export interface ApiClient {
     readonly signal: AbortSignal;
     readonly onOpen: () => void;
   }): AsyncGenerator<ApiEvent>;
+  /**
+   * The machines' log lines: those that are kept first, then what is added, while they come. Ends as `events` does.
+   */
+  logLines(options: {
+    readonly signal: AbortSignal;
+    readonly onOpen: () => void;
+  }): AsyncGenerator<readonly LogLine[]>;
   /** The answer to a POST to `/v1`, as text while it arrives. */
   streamText(
     path: `/v1/${string}`,
@@ -73,6 +80,26 @@ export function createApiClient({ token, onLoggedOut }: ApiClientOptions): ApiCl
     throw error;
   }
 
+  async function* stream(
+    query: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    onOpen: () => void,
+  ): AsyncGenerator<ApiEvent> {
+    const watch = silenceWatch(signal, openMs);
+    try {
+      const response = await send('GET', `${apiRoutes.events.path}?${query}`, undefined, watch.signal, {
+        accept: 'text/event-stream',
+        ...headers,
+      });
+      watch.extend(silenceMs);
+      onOpen();
+      yield* readEvents(textOf(response, watch.signal, () => watch.extend(silenceMs)));
+    } finally {
+      watch.end();
+    }
+  }
+
   return {
     async call(route, ...[options]) {
       const { method, path, response: schema } = apiRoutes[route];
@@ -92,26 +119,12 @@ export function createApiClient({ token, onLoggedOut }: ApiClientOptions): ApiCl
       );
     },
 
-    async *events({ afterId, signal, onOpen }) {
-      const watch = silenceWatch(signal, openMs);
-      const headers = {
-        accept: 'text/event-stream',
-        ...(afterId === null ? {} : { 'last-event-id': String(afterId) }),
-      };
-      try {
-        const response = await send(
-          'GET',
-          `${apiRoutes.events.path}?live=1`,
-          undefined,
-          watch.signal,
-          headers,
-        );
-        watch.extend(silenceMs);
-        onOpen();
-        yield* readEvents(textOf(response, watch.signal, () => watch.extend(silenceMs)));
-      } finally {
-        watch.end();
-      }
+    events: ({ afterId, signal, onOpen }) =>
+      stream('live=1', afterId === null ? {} : { 'last-event-id': String(afterId) }, signal, onOpen),
+
+    async *logLines({ signal, onOpen }) {
+      for await (const { lines } of stream('logs=1', {}, signal, onOpen))
+        if (lines !== undefined) yield lines;
     },
 
     async *streamText(path, body, signal) {

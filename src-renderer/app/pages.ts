@@ -16,7 +16,13 @@ export interface PageEntry {
   readonly label: string;
   readonly icon: Icon;
   readonly component: ComponentType;
+  readonly load: () => Promise<unknown>;
 }
+
+const page = (load: () => Promise<{ default: ComponentType }>): Pick<PageEntry, 'component' | 'load'> => ({
+  component: lazy(load),
+  load,
+});
 
 /** In the order of the navigation; the first is where one begins. Each page is a chunk of its own. */
 export const pages: readonly [PageEntry, ...PageEntry[]] = [
@@ -24,31 +30,25 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
     path: 'overview',
     label: 'Overview',
     icon: IconLayoutDashboard,
-    component: lazy(async () => ({
-      default: (await import('../features/overview/overview-page.tsx')).OverviewPage,
-    })),
+    ...page(async () => ({ default: (await import('../features/overview/overview-page.tsx')).OverviewPage })),
   },
   {
     path: 'machines',
     label: 'Machines',
     icon: IconDevices,
-    component: lazy(async () => ({
-      default: (await import('../features/nodes/nodes-page.tsx')).NodesPage,
-    })),
+    ...page(async () => ({ default: (await import('../features/nodes/nodes-page.tsx')).NodesPage })),
   },
   {
     path: 'models',
     label: 'Models',
     icon: IconStack2,
-    component: lazy(async () => ({
-      default: (await import('../features/models/models-page.tsx')).ModelsPage,
-    })),
+    ...page(async () => ({ default: (await import('../features/models/models-page.tsx')).ModelsPage })),
   },
   {
     path: 'playground',
     label: 'Playground',
     icon: IconMessages,
-    component: lazy(async () => ({
+    ...page(async () => ({
       default: (await import('../features/playground/playground-page.tsx')).PlaygroundPage,
     })),
   },
@@ -56,22 +56,23 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
     path: 'api',
     label: 'API',
     icon: IconApi,
-    component: lazy(async () => ({ default: (await import('../features/api/api-page.tsx')).ApiPage })),
+    ...page(async () => ({ default: (await import('../features/api/api-page.tsx')).ApiPage })),
   },
   {
     path: 'events',
     label: 'Events',
     icon: IconTimeline,
-    component: lazy(async () => ({
-      default: (await import('../features/events/events-page.tsx')).EventsPage,
-    })),
+    ...page(async () => ({ default: (await import('../features/events/events-page.tsx')).EventsPage })),
   },
   {
     path: 'settings',
     label: 'Settings',
     icon: IconSettings,
-    component: lazy(async () => ({
-      default: (await import('../features/settings/settings-page.tsx')).SettingsPage,
-    })),
+    ...page(async () => ({ default: (await import('../features/settings/settings-page.tsx')).SettingsPage })),
   },
 ];
+
+/** Fetches the code of all pages, so that each of them opens also while the controller is away. */
+export async function loadPages(): Promise<void> {
+  await Promise.allSettled(pages.map(({ load }) => load()));
+}

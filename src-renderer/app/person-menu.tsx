@@ -17,7 +17,7 @@ export function PersonMenu() {
     const ended = api.call('logout');
     // The login ends by itself too, should the controller not hear of it.
     void ended.catch(() => undefined);
-    endSession('You are logged out.');
+    endSession('You are signed out.');
   };
   return (
     <Menu position="top-end" width={200}>
@@ -40,7 +40,7 @@ export function PersonMenu() {
         ))}
         <Menu.Divider />
         <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={logOut}>
-          Log out
+          Sign out
         </Menu.Item>
       </Menu.Dropdown>
     </Menu>

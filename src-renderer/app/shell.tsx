@@ -4,17 +4,21 @@ import { Suspense, useEffect, useRef } from 'react';
 import { ErrorBoundary } from '../components/error-boundary.tsx';
 import { LoadingState } from '../components/states.tsx';
 import { usePending } from '../queries/queries.ts';
+import { useIsStale } from '../stores/connection.ts';
 import { ConnectionBanner, ConnectionMark } from './connection-mark.tsx';
 import { Brand } from './brand.tsx';
-import { pages, type PageEntry } from './pages.ts';
+import { loadPages, pages, type PageEntry } from './pages.ts';
 import { hrefTo, usePlace } from './router.ts';
 import { PersonMenu } from './person-menu.tsx';
+
+const loadPagesAfterMs = 2_000;
 
 /** Navigation at the side, or behind a button where the window is narrow, and the page. */
 export function Shell() {
   const { page } = usePlace();
   const current = pages.find(({ path }) => path === page) ?? pages[0];
   const [opened, { toggle, close }] = useDisclosure(false);
+  const isStale = useIsStale();
   const main = useRef<HTMLElement>(null);
   const shown = useRef(current.path);
   useEffect(() => {
@@ -25,6 +29,12 @@ export function Shell() {
     if (shown.current !== current.path) window.scrollTo({ top: 0 });
     shown.current = current.path;
   }, [current, close]);
+
+  useEffect(() => {
+    // After the first page has come with its figures.
+    const timer = setTimeout(() => void loadPages(), loadPagesAfterMs);
+    return () => clearTimeout(timer);
+  }, []);
 
   const Page = current.component;
   return (
@@ -69,7 +79,7 @@ export function Shell() {
       </AppShell.Navbar>
       <AppShell.Main ref={main} id="main" tabIndex={-1} className="shell-main">
         <ConnectionBanner />
-        <div className="shell-page">
+        <div className="shell-page" data-stale={isStale || undefined}>
           <ErrorBoundary key={current.path}>
             <Suspense fallback={<LoadingState what={current.label} />}>
               <Page />

@@ -42,7 +42,10 @@ export const theme = createTheme({
       defaultProps: { closeButtonProps: { 'aria-label': 'Close this message' } },
       styles: { description: { color: 'var(--mantine-color-text)' } },
     },
-    Modal: { defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45 } } },
+    Modal: {
+      defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45 } },
+      styles: { title: { fontSize: '1.1rem', fontWeight: 650 } },
+    },
   },
 });
 

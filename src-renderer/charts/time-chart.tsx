@@ -1,5 +1,5 @@
 import { Area, AreaChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
-import { formatTime } from '../format/format.ts';
+import { formatDuration, formatTime } from '../format/format.ts';
 
 export interface Series<Sample> {
   readonly id: string;
@@ -41,7 +41,6 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
   }
   const first = samples[0] ?? last;
   const from = Math.max(last.at - windowMs, Math.min(first.at, last.at - 60_000));
-  const isShort = last.at - from < 5 * 60_000;
   const rows = samples.map((sample) => ({
     at: sample.at,
     ...Object.fromEntries(series.map(({ id, value }) => [id, value(sample)])),
@@ -58,24 +57,14 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
   return (
     <figure className="chart" aria-label={`${props.label}. Now: ${now.join(', ')}.`} role="img">
       <ResponsiveContainer width="100%" height={height} initialDimension={{ width: 320, height }}>
-        <AreaChart data={rows} margin={{ top: 6, right: 4, bottom: 0, left: 0 }} accessibilityLayer={false}>
+        <AreaChart data={rows} margin={{ top: 8, right: 4, bottom: 6, left: 0 }} accessibilityLayer={false}>
           <CartesianGrid vertical={false} stroke="var(--covey-line)" />
-          <XAxis
-            dataKey="at"
-            type="number"
-            domain={[from, last.at]}
-            allowDataOverflow
-            tickCount={4}
-            tickFormatter={(at: number) => formatTime(at).slice(0, isShort ? 8 : 5)}
-            tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
-            axisLine={false}
-            tickLine={false}
-            minTickGap={48}
-          />
+          <XAxis dataKey="at" type="number" domain={[from, last.at]} allowDataOverflow hide />
           <YAxis
             width={labelPx}
             domain={[0, top]}
             ticks={ticks}
+            interval={0}
             // Words of a label would be broken into lines.
             tickFormatter={(value: number) => format(value).replaceAll(' ', '\u00a0')}
             tick={{ fill: 'var(--mantine-color-dimmed)', fontSize: 11 }}
@@ -109,6 +98,10 @@ export function TimeChart<Sample extends { readonly at: number }>(props: TimeCha
           ))}
         </AreaChart>
       </ResponsiveContainer>
+      <div className="chart-times" style={{ paddingLeft: labelPx }} aria-hidden>
+        <span>{formatDuration(last.at - from)} ago</span>
+        <span>now</span>
+      </div>
     </figure>
   );
 }

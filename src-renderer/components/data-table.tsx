@@ -14,6 +14,8 @@ export interface Column<Row> {
   /** Of the width: a CSS grid track such as `120px` or `minmax(160px, 2fr)`. Default: `minmax(90px, 1fr)`. */
   readonly width?: string;
   readonly align?: 'left' | 'right';
+  /** Stays at the right edge where the table is scrolled sideways: for what can be done with the row. */
+  readonly pinned?: boolean;
 }
 
 export interface DataTableProps<Row> {
@@ -118,7 +120,13 @@ const BodyRow = memo(function BodyRow<Row>(props: BodyRowProps<Row>) {
       onClick={onClick === undefined ? undefined : () => onClick(row)}
     >
       {columns.map((column) => (
-        <div key={column.id} role="cell" className="table-cell" data-align={column.align}>
+        <div
+          key={column.id}
+          role="cell"
+          className="table-cell"
+          data-align={column.align}
+          data-pinned={column.pinned}
+        >
           {column.cell(row)}
         </div>
       ))}
@@ -141,6 +149,7 @@ function HeadCell<Row>(props: {
       role="columnheader"
       className="table-cell"
       data-align={column.align}
+      data-pinned={column.pinned}
       aria-sort={isSorted ? (sort.descending ? 'descending' : 'ascending') : undefined}
     >
       {column.sortBy === undefined ? (

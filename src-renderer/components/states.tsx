@@ -40,7 +40,9 @@ export function EmptyState(props: {
       <Text c="dimmed" size="sm" maw={460} ta="center" component="div">
         {props.children}
       </Text>
-      {props.action}
+      {props.action === undefined || props.action === null ? null : (
+        <div className="state-action">{props.action}</div>
+      )}
     </div>
   );
 }

@@ -28,6 +28,7 @@ export type ReadRoute = Extract<
   | 'keys'
   | 'settings'
   | 'self'
+  | 'lendMeans'
   | 'discovery'
   | 'links'
 >;

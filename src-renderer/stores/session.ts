@@ -29,10 +29,6 @@ export function endSession(notice: string, token: string | null = useSession.get
   useSession.setState({ token: null, notice });
 }
 
-export function tellAtLogin(notice: string): void {
-  useSession.setState({ notice });
-}
-
 /**
  * The code of a one-time link. It is in the fragment, which no server sees, and is taken out of the address bar
  * and the history at once.

@@ -68,6 +68,13 @@ export type AgentEvent =
       readonly why: string;
       readonly cpuThreads: number | null;
       readonly ramBytes: number | null;
+      /** By the engine's name of the device; those without an entry are free. */
+      readonly vramBytes: Readonly<Record<string, number>>;
+    }
+  /** What programs hold on accelerators: bytes by device, by process id. Those that tell nothing are not in it. */
+  | {
+      readonly type: 'devices_measured';
+      readonly byPid: ReadonlyMap<number, Readonly<Record<string, number>>>;
     }
   | { readonly type: 'tick' }
   | { readonly type: 'shutdown' };

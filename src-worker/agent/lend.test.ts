@@ -27,7 +27,10 @@ function apply(event: AgentEvent, waitMs = 0): readonly AgentCommand[] {
   return result.commands;
 }
 function lend(change: Partial<Extract<AgentEvent, { type: 'lend' }>>, waitMs = 0): readonly AgentCommand[] {
-  return apply({ type: 'lend', lending: true, why: '', cpuThreads: null, ramBytes: null, ...change }, waitMs);
+  return apply(
+    { type: 'lend', lending: true, why: '', cpuThreads: null, ramBytes: null, vramBytes: {}, ...change },
+    waitMs,
+  );
 }
 const away = { lending: false, why: 'Somebody uses it.' } as const;
 function beat(engineId: EngineId, pid: number, rssBytes: number): readonly AgentCommand[] {
@@ -135,6 +138,48 @@ describe('limits', () => {
     expect(errorOf(second.engineId)).toEqual({
       code: 'engine_out_of_memory',
       message: 'the engines here take 5.0 GB of memory, but this machine lends 4.0 GB',
+    });
+  });
+
+  const measured = (...entries: [pid: number, Record<string, number>][]): readonly AgentCommand[] =>
+    apply({ type: 'devices_measured', byPid: new Map(entries) });
+
+  test('a load that takes more of a card than is lent fails, as soon as its driver tells', () => {
+    lend({ vramBytes: { CUDA0: 4 * gb } });
+    const [onCard, onCpu] = [
+      rpc({ device: 'CUDA0', weightBytes: 3 * gb }),
+      rpc({ deploymentId: 'd-00000002' }),
+    ];
+    assign(onCard);
+    now += 1;
+    assign(onCard, onCpu);
+    makeReady(onCard.engineId, 7);
+    makeReady(onCpu.engineId, 8);
+    beat(onCard.engineId, 7, gb);
+    expect(phaseOf(onCard.engineId)).toBe('ready');
+    measured([7, { CUDA0: 3.5 * gb, CUDA1: 9 * gb }], [99, { CUDA0: 5 * gb }]);
+    expect(phaseOf(onCard.engineId)).toBe('ready');
+    measured([7, { CUDA0: 4.5 * gb }]);
+    expect(phaseOf(onCpu.engineId)).toBe('ready');
+    expect(phaseOf(onCard.engineId)).toBe('failed');
+    expect(errorOf(onCard.engineId)).toEqual({
+      code: 'engine_out_of_memory',
+      message: 'the engines here take 4.5 GB of memory on CUDA0, but this machine lends 4.0 GB',
+    });
+  });
+
+  test('a card of which less is lent than was sent there is given back, also where no driver tells', () => {
+    const onCard = rpc({ device: 'CUDA0', weightBytes: 3 * gb });
+    assign(onCard);
+    makeReady(onCard.engineId, 7);
+    lend({ vramBytes: { CUDA0: 3 * gb, CUDA1: 0 } });
+    expect(phaseOf(onCard.engineId)).toBe('ready');
+    lend({ vramBytes: { CUDA0: 0 } });
+    expect(phaseOf(onCard.engineId)).toBe('stopping');
+    apply({ type: 'host_exit', engineId: onCard.engineId, error: null });
+    expect(errorOf(onCard.engineId)).toEqual({
+      code: 'node_gave_way',
+      message: 'this machine lends 0 MB of memory on CUDA0 now, and more was in use',
     });
   });
 

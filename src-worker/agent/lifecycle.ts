@@ -196,7 +196,13 @@ export function hostPhase(draft: Draft, engineId: EngineId, phase: EnginePhase):
 export function hostEnded(draft: Draft, engineId: EngineId, error: ErrorBody | null): void {
   const record = draft.state.engines.get(engineId);
   if (!record) return;
-  patch(draft, engineId, { host: 'ended', suspended: false, busySlots: null, rssBytes: null });
+  patch(draft, engineId, {
+    host: 'ended',
+    suspended: false,
+    busySlots: null,
+    rssBytes: null,
+    deviceBytes: null,
+  });
   // 1.
   if (isFinal(record)) return;
   if (record.phase === 'stopping') {

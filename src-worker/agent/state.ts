@@ -33,6 +33,8 @@ export interface Lend {
   readonly why: string;
   readonly cpuThreads: number | null;
   readonly ramBytes: number | null;
+  /** By the engine's name of the device; those without an entry are free. */
+  readonly vramBytes: Readonly<Record<string, number>>;
 }
 
 /** One engine this worker has taken on, from its assignment until the controller no longer names it. */
@@ -49,6 +51,8 @@ export interface EngineRecord {
   /** The right to reach it from outside; null until it is ready and after it has ended. */
   readonly grant: string | null;
   readonly rssBytes: number | null;
+  /** What it holds on accelerators, by their names; null: no driver has told. */
+  readonly deviceBytes: Readonly<Record<string, number>> | null;
   readonly cpuMs: number | null;
   readonly suspended: boolean;
   readonly busySlots: number | null;
@@ -93,7 +97,7 @@ export function initialAgentState(config: AgentConfig): AgentState {
     leaseMs: 0,
     lastAckAt: null,
     fences: new Map(),
-    lend: { awaySince: null, why: '', cpuThreads: null, ramBytes: null },
+    lend: { awaySince: null, why: '', cpuThreads: null, ramBytes: null, vramBytes: {} },
     closing: false,
   };
 }

@@ -91,7 +91,17 @@ const anyEvent: fc.Arbitrary<AgentEvent> = fc.oneof(
       why: fc.constant('Somebody uses it.'),
       cpuThreads: fc.constantFrom(null, 1, 64),
       ramBytes: fc.constantFrom(null, 0, 4_000),
+      vramBytes: fc.constantFrom<Record<string, number>>({}, { CUDA0: 0 }, { CUDA0: 2_000 }),
     }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(fc.integer({ min: 0, max: 12 }), fc.integer({ min: 0, max: 4_000 }))
+      .map(([pid, bytes]): AgentEvent => ({
+        type: 'devices_measured',
+        byPid: new Map([[pid, { CUDA0: bytes }]]),
+      })),
   },
   { weight: 1, arbitrary: fc.constant<AgentEvent>({ type: 'shutdown' }) },
 );

@@ -4,7 +4,7 @@ import type { AgentCommand, AgentEvent, CanaryRecord, StepContext } from './even
 import { patch, put, type Draft } from './draft.ts';
 import { isFenced, withFence } from './fence.ts';
 import type { ErrorBody } from '#shared/errors.ts';
-import { beyondLimit, gaveWay, gaveWayError, lendChanged, stepBack } from './lend.ts';
+import { beyondLimit, devicesMeasured, gaveWay, gaveWayError, lendChanged, stepBack } from './lend.ts';
 import {
   dropUnnamed,
   fail,
@@ -113,6 +113,9 @@ function apply(draft: Draft, event: AgentEvent): void {
     case 'lend':
       lendChanged(draft, event);
       return;
+    case 'devices_measured':
+      devicesMeasured(draft, event.byPid);
+      return;
     case 'tick':
       suspicionsOver(draft);
       gaveWay(draft);
@@ -166,6 +169,7 @@ function takeOn(draft: Draft, assignment: EngineAssignment): void {
     apiKey: null,
     grant: null,
     rssBytes: null,
+    deviceBytes: null,
     cpuMs: null,
     suspended: false,
     busySlots: null,

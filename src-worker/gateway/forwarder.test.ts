@@ -13,6 +13,7 @@ import {
   chunk,
   eventStreamHead,
   getText,
+  jsonCaller,
   parseAnswer,
   postText,
   rawClient,
@@ -61,11 +62,7 @@ beforeEach(async () => {
     listen: { host: '127.0.0.1', port: 0 },
     dialGateway: (signal) => dial(signal),
     status: () => status,
-    local: {
-      token: localToken,
-      verify: (candidate) => candidate === localToken,
-      publish: () => Promise.resolve(),
-    },
+    local: { verify: (candidate) => candidate === localToken },
     self: scriptedSelf('worker'),
     settings,
     clock: { now: Date.now },
@@ -250,22 +247,7 @@ describe('a key', () => {
 });
 
 describe('/api', () => {
-  async function call(
-    method: string,
-    path: string,
-    token?: string,
-    body?: object,
-  ): Promise<{ status: number; json: unknown }> {
-    const response = await fetch(forwarder.apiAddress + path, {
-      method,
-      headers: {
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    return { status: response.status, json: await response.json() };
-  }
+  const call = jsonCaller(() => forwarder.apiAddress);
   const code = (json: unknown): unknown => (json as { error: { code: string } }).error.code;
 
   it("about this machine is answered here, for this machine's own token alone", async () => {
@@ -274,9 +256,16 @@ describe('/api', () => {
       json: { role: 'worker' },
     });
     expect((await call('PATCH', '/api/settings', localToken, {})).status).toBe(200);
-    for (const token of [newToken('session'), newToken('key'), newToken('local'), 'x']) {
+    for (const token of [newToken('machine'), newToken('local'), 'x']) {
       const { status, json } = await call('GET', '/api/settings', token);
       expect([status, code(json)]).toEqual([401, 'token_invalid']);
+    }
+    // It goes on being logged in at the controller, however often the dashboard asks.
+    for (let count = 0; count < 12; count++) {
+      for (const token of [newToken('session'), newToken('key')]) {
+        const { status, json } = await call('GET', '/api/settings', token);
+        expect([status, code(json)]).toEqual([403, 'owner_required']);
+      }
     }
     expect(code((await call('GET', '/api/self')).json)).toBe('token_missing');
     expect(controller.requests).toHaveLength(0);

@@ -6,8 +6,7 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { LocalAccess } from '../../src-main/nodejs/access/local-access.ts';
 import { selfRouteGroup } from '../../src-main/nodejs/access/self-routes.ts';
-import { dashboardPage } from '../../src-main/nodejs/access/dashboard-page.ts';
-import { machinePage } from '../../src-main/nodejs/access/machine-page.ts';
+import { dashboardPage, machinePage } from '../../src-main/nodejs/access/dashboard-page.ts';
 import { BodyBudget } from '../../src-main/nodejs/http/body.ts';
 import { startHttpServer } from '../../src-main/nodejs/http/http-server.ts';
 import { coveyShape, openAiShape, respondJson } from '../../src-main/nodejs/http/respond.ts';
@@ -27,7 +26,8 @@ export interface ForwarderOptions {
     readonly trouble: ErrorBody | null;
     readonly engines: readonly unknown[];
   };
-  readonly local: LocalAccess;
+  /** Who may ask about this machine itself: its owner. */
+  readonly local: Pick<LocalAccess, 'verify'>;
   readonly self: SelfPort;
   readonly settings: SettingsStore;
   readonly clock: Clock;

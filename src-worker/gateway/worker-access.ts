@@ -14,7 +14,7 @@ const onLoopback: Principal = { ...anonymous, access: 'inference' };
  * goes to the controller with the caller's own login or key, and it is the controller that checks that.
  */
 export function workerAccess(options: {
-  readonly local: LocalAccess;
+  readonly local: Pick<LocalAccess, 'verify'>;
   /** Otherwise there is nobody to log in at. */
   readonly isMember: () => boolean;
   readonly clock: Clock;
@@ -38,7 +38,17 @@ export function workerAccess(options: {
       throw new CoveyError('token_missing', 'A token is needed: send "Authorization: Bearer TOKEN".');
     }
     const isOwner = local.verify(token);
-    if (needs === 'local') return isOwner ? owner : refuse("This asks for this machine's own token.");
+    const kind = tokenKind(token);
+    if (needs === 'local') {
+      if (isOwner) return owner;
+      if (kind === 'session' || kind === 'key') {
+        throw new CoveyError(
+          'owner_required',
+          'This is about this machine itself, and a login at the controller is not for that: see "This computer" here.',
+        );
+      }
+      return refuse("This asks for this machine's own token.");
+    }
     if (isOwner && !options.isMember()) {
       throw new CoveyError('not_a_member', 'This machine has not joined a covey yet: run "covey join" here.');
     }
@@ -48,12 +58,13 @@ export function workerAccess(options: {
         "This machine's own token is for this machine alone: what is the controller's needs a login there.",
       );
     }
-    switch (tokenKind(token)) {
+    switch (kind) {
       case 'session':
         return { kind: 'session', access: 'admin', id: null, revoked: null };
       case 'key':
         return { kind: 'key', access: 'admin', id: null, revoked: null };
       case 'local':
+      case 'machine':
       case null:
         return refuse('This token is not valid here, or not any more.');
     }

@@ -396,6 +396,22 @@ describe('by join string', () => {
     expect((await readMembership(directory))?.controllerId).toBe(home);
   });
 
+  test('at an address that people know is tried first, under the same key', async () => {
+    await joiner.start({ joinString, controller: 'office.example' });
+    await bench.controller();
+    expect(bench.dialled[0]).toMatchObject({
+      expectedNodeId: home,
+      addresses: [
+        { host: 'office.example', port: 7879 },
+        { host: '192.0.2.1', port: 7879 },
+      ],
+    });
+    await expect(joiner.start({ joinString, controller: 'http://office' })).rejects.toMatchObject({
+      code: 'controller_not_found',
+      details: { field: 'controller' },
+    });
+  });
+
   test('that is damaged begins nothing', async () => {
     await expect(joiner.start({ joinString: joinString.slice(0, -9) })).rejects.toMatchObject({
       code: 'join_string_invalid',

@@ -319,7 +319,10 @@ export function createJoiner(options: JoinerOptions): Joiner {
         const content = decodeJoinString(joinString);
         if (!content.ok) throw content.error;
         const { controllerId, addresses, secret: once } = content.value;
-        const target = { nodeId: controllerId, name: null, addresses };
+        // Where people know better how it is reached from here than it did itself; its key is pinned all the same.
+        const known = controller === undefined ? [] : findController(controller, []).addresses;
+        const others = addresses.filter((one) => !known.some((other) => sameAddress(one, other)));
+        const target = { nodeId: controllerId, name: null, addresses: [...known, ...others] };
         return run(
           'join-string',
           target,

@@ -59,11 +59,15 @@ describe('what engines take', () => {
       tensorSplit: [2, 1, 3],
     };
     const used = usedBy([
-      { assignment: leader, rssBytes: gb },
-      { assignment: rpc({ device: 'CUDA1', weightBytes: gb }), rssBytes: null },
-      { assignment: rpc({ device: 'CPU', weightBytes: 5 * gb }), rssBytes: 2 * gb },
+      { assignment: leader, rssBytes: gb, deviceBytes: null },
+      {
+        assignment: rpc({ device: 'CUDA1', weightBytes: gb }),
+        rssBytes: null,
+        deviceBytes: { CUDA1: 1.5 * gb },
+      },
+      { assignment: rpc({ device: 'CPU', weightBytes: 5 * gb }), rssBytes: 2 * gb, deviceBytes: null },
     ]);
     expect(used.ramBytes).toBe(3 * gb);
-    expect(Object.fromEntries(used.deviceBytes)).toEqual({ CUDA0: 4 * gb, CUDA1: 3 * gb });
+    expect(Object.fromEntries(used.deviceBytes)).toEqual({ CUDA0: 4 * gb, CUDA1: 3.5 * gb });
   });
 });

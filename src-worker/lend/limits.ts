@@ -1,11 +1,12 @@
 import type { LendRules } from '#shared/domain/lend.ts';
-import type { EngineAssignment } from '#shared/domain/engine.ts';
 import type { Telemetry } from '#shared/domain/node.ts';
+import { deviceBytesOf } from '../agent/held-memory.ts';
+import type { EngineRecord } from '../agent/state.ts';
 
 /** What the covey's engines take of a machine. */
 export interface Used {
   readonly ramBytes: number;
-  /** By accelerator, the weights that were sent there: what an engine holds on a card is told by nobody. */
+  /** By accelerator. */
   readonly deviceBytes: ReadonlyMap<string, number>;
 }
 
@@ -34,27 +35,17 @@ function left(limit: number | null, used: number): number {
   return limit === null ? Infinity : Math.max(0, limit - used);
 }
 
-/** What engines take, by their own account and, on accelerators, by what they were told to hold. */
+/** What engines take, by their own account and, on accelerators, by their drivers' or by what was sent there. */
 export function usedBy(
-  engines: readonly { readonly assignment: EngineAssignment; readonly rssBytes: number | null }[],
+  engines: readonly Pick<EngineRecord, 'assignment' | 'rssBytes' | 'deviceBytes'>[],
 ): Used {
   const deviceBytes = new Map<string, number>();
-  const add = (device: string, bytes: number): void => {
-    if (device !== 'CPU') deviceBytes.set(device, (deviceBytes.get(device) ?? 0) + bytes);
-  };
   let ramBytes = 0;
-  for (const { assignment, rssBytes } of engines) {
-    ramBytes += rssBytes ?? 0;
-    if (assignment.kind === 'rpc') {
-      add(assignment.device, assignment.weightBytes);
-      continue;
+  for (const engine of engines) {
+    ramBytes += engine.rssBytes ?? 0;
+    for (const [device, bytes] of deviceBytesOf(engine)) {
+      deviceBytes.set(device, (deviceBytes.get(device) ?? 0) + bytes);
     }
-    const elsewhere = assignment.stageBytes.reduce((sum, bytes) => sum + bytes, 0);
-    const shares = assignment.localDevices.map((_device, index) => assignment.tensorSplit[index] ?? 0);
-    const all = shares.reduce((sum, share) => sum + share, 0);
-    assignment.localDevices.forEach((device, index) => {
-      add(device, all > 0 ? (assignment.modelBytes - elsewhere) * ((shares[index] ?? 0) / all) : 0);
-    });
   }
   return { ramBytes, deviceBytes };
 }

@@ -55,12 +55,16 @@ export function createCardWatch(
       const cards = devices.filter((device) => device.kind === 'gpu' && device.pciId !== null);
       if (cards.length > 0 && !looking && now() >= nextAt) {
         looking = true;
-        const nvidia = cards.some((card) => card.backend === 'CUDA' || /nvidia/i.test(card.name));
-        void lookAtAll(nvidia).finally(() => (looking = false));
+        void lookAtAll(cards.some(isNvidia)).finally(() => (looking = false));
       }
       return found;
     },
   };
+}
+
+/** Whether NVIDIA's tool knows it. */
+export function isNvidia({ backend, name }: Pick<Device, 'backend' | 'name'>): boolean {
+  return backend === 'CUDA' || /nvidia/i.test(name);
 }
 
 /** Lines such as `00000000:01:00.0, 23592, 35, 61`; what a card does not tell is `[N/A]`. */

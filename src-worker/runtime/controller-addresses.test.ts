@@ -6,7 +6,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Address } from '#shared/domain/node.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { FoundPeer } from '../../src-main/nodejs/discovery/peer-table.ts';
-import { readMembership, type Membership } from '../../src-main/nodejs/membership.ts';
+import {
+  openMembershipFile,
+  readMembership,
+  type Membership,
+  type MembershipFile,
+} from '../../src-main/nodejs/membership.ts';
 import { createControllerAddresses, type ControllerAddresses } from './controller-addresses.ts';
 import { collectingLogger } from './fixtures.ts';
 
@@ -21,7 +26,11 @@ const membership: Membership = {
 let directory: string;
 let found: FoundPeer[];
 let heard: () => void;
-let opened: ControllerAddresses[];
+let opened: MembershipFile[];
+/** What is to be written is. */
+const written = async (): Promise<void> => {
+  for (const file of opened) await file.close();
+};
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'covey-addresses-'));
   found = [];
@@ -29,14 +38,19 @@ beforeEach(() => {
   opened = [];
 });
 afterEach(async () => {
-  for (const one of opened) await one.close();
+  await written();
   rmSync(directory, { recursive: true, force: true });
 });
 
-function open(from: Membership = membership): ControllerAddresses {
-  const addresses = createControllerAddresses({
-    dataDirectory: directory,
-    membership: from,
+function open(
+  from: Membership = membership,
+  write?: Parameters<typeof openMembershipFile>[3],
+): ControllerAddresses {
+  const { logger } = collectingLogger();
+  const file = openMembershipFile(directory, from, logger, write);
+  opened.push(file);
+  return createControllerAddresses({
+    file,
     discovery: {
       peers: () => found,
       onChange(listener) {
@@ -44,11 +58,9 @@ function open(from: Membership = membership): ControllerAddresses {
         return () => undefined;
       },
     },
-    logger: collectingLogger().logger,
+    logger,
     clock: { now: () => 5 },
   });
-  opened.push(addresses);
-  return addresses;
 }
 const peer = (hosts: string[], changes: Partial<FoundPeer> = {}): FoundPeer => ({
   nodeId: controllerId,
@@ -83,7 +95,7 @@ describe("the controller's addresses", () => {
     heard();
     first.announced([at('192.0.2.20')]);
     first.connected(at('192.0.2.20'));
-    await first.close();
+    await written();
     const kept = await readMembership(directory);
     expect(kept).toEqual({
       ...membership,
@@ -100,7 +112,8 @@ describe("the controller's addresses", () => {
       addresses.announced([at(`198.51.100.${day}`)]);
       addresses.connected(at(`198.51.100.${day}`));
     }
-    await addresses.close();
+    addresses.close();
+    await written();
     expect((await readMembership(directory))?.addresses).toEqual([
       at('198.51.100.99'),
       ...membership.addresses,
@@ -110,28 +123,25 @@ describe("the controller's addresses", () => {
   test('nothing is written while nothing changes, nor after the end', async () => {
     const addresses = open();
     addresses.connected(at('192.0.2.1'));
-    await addresses.close();
+    addresses.close();
+    await written();
     addresses.announced([at('192.0.2.20')]);
-    await addresses.close();
+    addresses.close();
+    await written();
     expect(await readMembership(directory)).toBeNull();
   });
 
   test('a write that fails is tried again with the next change', async () => {
     const writes: Membership[] = [];
-    const addresses = createControllerAddresses({
-      dataDirectory: directory,
-      membership,
-      discovery: null,
-      logger: collectingLogger().logger,
-      write: async (_directory, value) => {
-        writes.push(value);
-        if (writes.length === 1) throw new Error('ENOSPC');
-      },
+    const addresses = open(membership, async (_directory, value) => {
+      writes.push(value);
+      if (writes.length === 1) throw new Error('ENOSPC');
     });
     addresses.announced([at('192.0.2.20')]);
     await new Promise((resolve) => setImmediate(resolve));
     addresses.connected(at('192.0.2.1'));
-    await addresses.close();
+    addresses.close();
+    await written();
     expect(writes).toHaveLength(2);
   });
 
@@ -170,13 +180,7 @@ describe("the controller's addresses", () => {
           maxLength: 12,
         }),
         (steps) => {
-          const addresses = createControllerAddresses({
-            dataDirectory: directory,
-            membership,
-            discovery: { peers: () => found, onChange: (listener) => ((heard = listener), () => undefined) },
-            logger: collectingLogger().logger,
-            write: async () => undefined,
-          });
+          const addresses = open(membership, async () => undefined);
           let good = membership.addresses[0];
           for (const step of steps) {
             if (step === null) {

@@ -2,11 +2,7 @@ import type { Address } from '#shared/domain/node.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { Discovery } from '../../src-main/nodejs/discovery/discovery.ts';
-import {
-  maxMembershipAddresses,
-  writeMembership,
-  type Membership,
-} from '../../src-main/nodejs/membership.ts';
+import { maxMembershipAddresses, type MembershipFile } from '../../src-main/nodejs/membership.ts';
 
 /** Where the controller is dialled. Its key is pinned, so a wrong address costs time and nothing else. */
 export interface ControllerWays {
@@ -23,8 +19,7 @@ export interface ControllerWays {
 export interface ControllerAddresses extends ControllerWays {
   /** When it was found at another address than the time before, epoch ms; null: not since the start. */
   changedAt(): number | null;
-  /** Resolves when nothing more will be written. */
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** So that none of the sources can crowd out the others. */
@@ -36,23 +31,19 @@ const limits = { announced: 8, discovered: 6 } as const;
  * proven is kept in the membership file, so that it survives restarts.
  */
 export function createControllerAddresses(options: {
-  readonly dataDirectory: string;
-  readonly membership: Membership;
+  readonly file: Pick<MembershipFile, 'current' | 'keep'>;
   readonly discovery: Pick<Discovery, 'peers' | 'onChange'> | null;
   readonly logger: Logger;
   readonly clock?: Clock;
-  readonly write?: (dataDirectory: string, membership: Membership) => Promise<void>;
 }): ControllerAddresses {
-  const { membership, discovery, logger } = options;
+  const { file, discovery, logger } = options;
+  const membership = file.current;
   const { controllerId } = membership;
   const clock = options.clock ?? { now: Date.now };
-  const write = options.write ?? writeMembership;
   const joined = membership.joinAddresses ?? membership.addresses;
   const listeners: Array<(change: { readonly fresh: boolean }) => void> = [];
   let [good, ...announced] = membership.addresses as [Address, ...Address[]];
   let changedAt: number | null = null;
-  let written = text(proven());
-  let writing: Promise<void> = Promise.resolve();
   let closed = false;
 
   function proven(): Address[] {
@@ -85,14 +76,8 @@ export function createControllerAddresses(options: {
   };
   const persist = (): void => {
     const addresses = proven();
-    if (closed || text(addresses) === written) return;
-    written = text(addresses);
-    writing = writing
-      .then(() => write(options.dataDirectory, { ...membership, addresses, joinAddresses: joined }))
-      .catch((error: unknown) => {
-        written = '';
-        logger.warn("the controller's addresses could not be kept", { reason: String(error) });
-      });
+    if (closed || text(addresses) === text(file.current.addresses)) return;
+    file.keep({ addresses, joinAddresses: joined });
   };
   const stopListening = discovery?.onChange(refresh);
 
@@ -118,10 +103,9 @@ export function createControllerAddresses(options: {
     },
     onChange: (listener) => void listeners.push(listener),
     changedAt: () => changedAt,
-    async close() {
+    close() {
       closed = true;
       stopListening?.();
-      await writing;
     },
   };
 }

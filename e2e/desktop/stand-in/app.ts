@@ -7,7 +7,7 @@ const checkout = path.resolve(import.meta.dirname, '..', '..', '..');
 
 /** `app`: one instance per profile (a socket in it), paths, and the events of a life. */
 class App extends EventEmitter {
-  readonly isPackaged = false;
+  readonly isPackaged = process.env['COVEY_STAND_IN_INSTALLED'] === '1';
   readonly loginItems: object[] = [];
   sandboxed = false;
   userData = '';
@@ -65,3 +65,4 @@ class App extends EventEmitter {
 }
 
 export const app = new App();
+if (app.isPackaged) Object.assign(process, { resourcesPath: path.join(checkout, 'resources') });

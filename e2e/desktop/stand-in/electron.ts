@@ -1,5 +1,6 @@
 import { app } from './app.ts';
 import { nativeTheme, seen, type MenuItem } from './parts.ts';
+import { autoUpdater } from './updater.ts';
 import { closeBrowser, debuggingPort, windows } from './window.ts';
 
 /**
@@ -16,8 +17,9 @@ const labels = (menu: readonly MenuItem[]): string[] => menu.map(({ label, type 
 const operations: Record<string, (argument: string) => unknown> = {
   look: () => ({
     debuggingPort: windows.size > 0 ? debuggingPort() : null,
-    windows: [...windows].map(({ visible, webContents, options }) => ({
+    windows: [...windows].map(({ visible, focused, webContents, options }) => ({
       visible,
+      focused,
       url: webContents.getURL(),
       preferences: Object.fromEntries(
         Object.entries(options.webPreferences).filter(([, value]) => typeof value === 'boolean'),
@@ -35,6 +37,11 @@ const operations: Record<string, (argument: string) => unknown> = {
     awake: seen.awake.size > 0,
     sandboxed: app.sandboxed,
     utilities: seen.utilities,
+    updater: {
+      looked: autoUpdater.looked,
+      channel: autoUpdater.channel,
+      installed: autoUpdater.installed,
+    },
   }),
   tray: (label) => seen.tray?.menu.find((item) => item.label === label)?.click?.(),
   answer: (index) => seen.dialogs[0]?.answer(Number(index)),
@@ -46,6 +53,8 @@ const operations: Record<string, (argument: string) => unknown> = {
   close: () => [...windows].forEach((window) => window.close()),
   link: (url) => void app.emit('open-url', { preventDefault: () => undefined }, url),
   quit: () => app.quit(),
+  /** An update lies ready. */
+  update: (version) => void autoUpdater.emit('update-downloaded', { version }),
 };
 
 interface Request {
@@ -59,5 +68,6 @@ process.on('message', ({ id, operation, argument }: Request) => {
 process.channel?.unref();
 process.on('disconnect', () => process.exit(1));
 
+autoUpdater.onInstall = () => app.exit(0);
 const exit = app.exit.bind(app);
 app.exit = (code) => void closeBrowser().finally(() => exit(code));

@@ -92,6 +92,7 @@ export class BrowserWindow extends EventEmitter {
   readonly options: WindowOptions;
   readonly webContents = new WebContents();
   visible = false;
+  focused = 0;
   private readonly made: Promise<Page>;
 
   constructor(options: WindowOptions) {
@@ -106,10 +107,21 @@ export class BrowserWindow extends EventEmitter {
     const page = await context.newPage();
     this.webContents.page = page;
     await page.route('**', (route) => this.onRequest(route));
-    page.on('popup', (popup) => {
-      this.webContents.windowOpen({ url: popup.url() });
-      void popup.close();
+    // A denied window is none: the page gets null, and nothing is asked of anybody.
+    await page.exposeBinding('__openWindow', (_source, url: string) => {
+      const { action } = this.webContents.windowOpen({ url });
+      if (action !== 'deny') throw new Error('the stand-in has no second window');
     });
+    await page.addInitScript(`window.open = (url = '') => {
+      void window.__openWindow(String(new URL(url, location.href)));
+      return null;
+    };
+    addEventListener('click', (event) => {
+      const link = event.target.closest?.('a[target=_blank]');
+      if (!link) return;
+      event.preventDefault();
+      window.open(link.href);
+    }, true);`);
     await runPreload(this, page);
     return page;
   }
@@ -135,7 +147,9 @@ export class BrowserWindow extends EventEmitter {
   show(): void {
     this.visible = true;
   }
-  focus(): void {}
+  focus(): void {
+    this.focused += 1;
+  }
   maximize(): void {}
   restore(): void {}
   isMinimized = (): boolean => false;

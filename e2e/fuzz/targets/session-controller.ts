@@ -40,6 +40,7 @@ export function createTarget(): FuzzTarget {
     clock,
     logger: silentLogger,
     controllerName: 'desk',
+    controllerVersion: '0.1.0',
     onLog: () => undefined,
     onDialRequest: () => undefined,
     onArtifacts: () => undefined,

@@ -159,6 +159,18 @@ describe('logging in', () => {
     const { stdout, stderr } = await covey('open', { loginCode });
     expect(stdout).toBe('URL/#code=ABCD-EFGH\n');
     expect(stderr).toContain('It works once, for 60 s.');
+    // A worker without a login opens what is its own, unless the dashboard was asked for.
+    const refused = () => {
+      throw new CoveyError('admin_required', 'This needs a login.');
+    };
+    const own = await covey('open', { loginCode: refused, machineCode: loginCode });
+    expect([own.stdout, own.stderr]).toEqual([
+      'URL/machine#code=ABCD-EFGH\n',
+      expect.stringMatching(/^The page of this machine itself/),
+    ]);
+    expect((await covey('open machine', { machineCode: loginCode })).stdout).toContain('/machine#code=');
+    expect((await covey('open dashboard', { loginCode: refused })).code).toBe(1);
+    expect((await covey('open sesame')).code).toBe(2);
   });
 });
 

@@ -10,9 +10,11 @@ import { renderTable } from '../table.ts';
 import { duration, printable } from '../text.ts';
 
 export const addAccessCommands: AddCommands = ({ add, act, group }) => {
-  add('open', 'print a one-time link that logs a browser in').action((_flags, command: Command) =>
-    act(command, printLink),
-  );
+  add('open [page]', 'print a one-time link for a browser: to the dashboard, or to the page of this machine')
+    .addHelpText('after', '\nPages: dashboard, machine. Without a login here, a worker opens its own page.')
+    .action((page: string | undefined, _flags, command: Command) =>
+      act(command, (context) => printLink(context, page)),
+    );
   add('login', 'log in at the controller, with a code from "covey open" there').action(
     (_flags, command: Command) => act(command, login),
   );
@@ -30,16 +32,32 @@ export const addAccessCommands: AddCommands = ({ add, act, group }) => {
   );
 };
 
-async function printLink({ api, io, json }: CommandContext): Promise<void> {
-  const made = await api.call('loginCode');
+async function printLink({ api, io, json }: CommandContext, page: string | undefined): Promise<void> {
+  if (page !== undefined && page !== 'dashboard' && page !== 'machine') {
+    throw new UsageError(`There is no page "${printable(page)}".`, 'Pages are dashboard and machine.');
+  }
+  const dashboard = page === 'machine' ? null : await dashboardCode(api, page === undefined);
+  const made = dashboard ?? (await api.call('machineCode'));
   // Under the address that works here: the controller knows its own alone.
-  const view = { ...made, url: `${api.baseUrl}/#code=${made.code}` };
+  const view = { ...made, url: `${api.baseUrl}/${dashboard ? '' : 'machine'}#code=${made.code}` };
   if (json) return io.out(`${JSON.stringify(view)}\n`);
   io.out(`${view.url}\n`);
+  const elsewhere = dashboard ? `, or type ${view.code} where another one asks for a code` : '';
   io.err(
-    `Open it in a browser on this machine, or type ${view.code} after "covey login" on another one.\n` +
+    `${dashboard ? '' : 'The page of this machine itself. '}Open it in a browser on this machine${elsewhere}.\n` +
       `It works once, for ${duration(view.expiresAt - io.now())}.\n`,
   );
+}
+
+/** null: nobody here may open the dashboard, and something else will do. */
+async function dashboardCode(api: CommandContext['api'], otherwise: boolean) {
+  try {
+    return await api.call('loginCode');
+  } catch (error) {
+    const { code } = CoveyError.from(error);
+    if (otherwise && (code === 'admin_required' || code === 'not_a_member')) return null;
+    throw error;
+  }
 }
 
 async function login({ api, io, json, dataDirectory }: CommandContext): Promise<void> {

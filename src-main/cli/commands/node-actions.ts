@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
+import { renameBodySchema } from '#shared/api/dashboard.ts';
 import { parseSeconds } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import { Exit, UsageError, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
-import { duration, printable } from '../text.ts';
+import { duration, plural, printable } from '../text.ts';
 
 export const addNodeActionCommands: AddCommands = ({ add, act }) => {
   add('drain <node>', 'give a machine no new work and let it finish')
@@ -11,8 +12,15 @@ export const addNodeActionCommands: AddCommands = ({ add, act }) => {
     .action((node: string, flags: { deadline?: number }, command: Command) =>
       act(command, (context) => drainNode(context, node, flags.deadline)),
     );
-  add('resume <node>', 'give a drained machine work again').action((node: string, _flags, command: Command) =>
-    act(command, (context) => resumeNode(context, node)),
+  add('pause <node>', 'give a machine no new work; what runs there goes on').action(
+    (node: string, _flags, command: Command) => act(command, (context) => pauseNode(context, node)),
+  );
+  add('resume <node>', 'give a drained or paused machine work again').action(
+    (node: string, _flags, command: Command) => act(command, (context) => resumeNode(context, node)),
+  );
+  add('rename <node> <name>', 'give a machine another name in the covey').action(
+    (node: string, name: string, _flags, command: Command) =>
+      act(command, (context) => renameNode(context, node, name)),
   );
   add('remove <node>', 'remove a machine from the covey')
     .option('--yes', 'do not ask', false)
@@ -36,6 +44,37 @@ export async function drainNode(
       ? `${name} is drained: nothing runs there. Undo with "covey resume ${name}".\n`
       : `${name} gets no new work; what runs there may finish within ${duration(leftMs)}.\n` +
           `Watch it with "covey nodes", undo it with "covey resume ${name}".\n`,
+  );
+}
+
+async function pauseNode({ api, io, json }: CommandContext, ref: string): Promise<void> {
+  const node = await api.call('pause', { params: { node: ref } });
+  if (json) return io.out(`${JSON.stringify(node)}\n`);
+  const name = printable(node.name);
+  const running = node.deployments.length;
+  io.out(
+    `${name} is paused: it gets no new work` +
+      (running === 0
+        ? '.\n'
+        : `; ${plural(running, 'model')} that it works for stay${running === 1 ? 's' : ''}.\n`) +
+      `Undo it with "covey resume ${name}".\n`,
+  );
+}
+
+async function renameNode({ api, io, json }: CommandContext, ref: string, name: string): Promise<void> {
+  const body = renameBodySchema.safeParse({ name });
+  if (!body.success) {
+    const [issue] = body.error.issues;
+    throw new UsageError(`The name ${issue?.message}, got "${printable(name)}".`);
+  }
+  // For the sentence only: a script that renames twice gets the same answer twice.
+  const before = json ? null : await api.call('node', { params: { node: ref } });
+  const node = await api.call('renameNode', { params: { node: before?.id ?? ref }, body: body.data });
+  if (json) return io.out(`${JSON.stringify(node)}\n`);
+  io.out(
+    before?.name === node.name
+      ? `It is called ${printable(node.name)} already.\n`
+      : `${printable(before?.name ?? ref)} is called ${printable(node.name)} now.\n`,
   );
 }
 

@@ -174,6 +174,28 @@ describe('logins', () => {
     expect(refusal(() => access.redeem(late.code, here))).toBe('login_code_invalid');
   });
 
+  it('come from a code that a person carries to another machine, good for five minutes', () => {
+    const why = (code: string): string => {
+      try {
+        access.redeem(code, { via: 'member', remoteAddress: '' });
+      } catch (error) {
+        return (error as CoveyError).message;
+      }
+      return 'let in';
+    };
+    const [one, other] = [access.signInCode(), access.signInCode()];
+    expect(one.expiresAt).toBe(scripted.now + 300_000);
+    scripted.now += 299_999;
+    expect(why(one.code)).toBe('let in');
+    expect(why(one.code)).toMatch(/^This code was used already/);
+    scripted.now += 1;
+    expect(why(other.code)).toMatch(/^This code has expired/);
+    expect(why('AAAA-BBBB-CCCC-DDDD')).toMatch(/^There is no such code/);
+    // What was right once says so for a while, and then is as good as any other.
+    scripted.now += hourMs;
+    expect(why(one.code)).toMatch(/^There is no such code/);
+  });
+
   it('last 12 hours, over a restart too, and end by themselves', () => {
     const token = login();
     access = scripted.restart();

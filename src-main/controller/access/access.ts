@@ -6,6 +6,7 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { Settings } from '#shared/settings.ts';
 import { createAttempts } from '../../nodejs/access/attempts.ts';
 import type { LocalAccess } from '../../nodejs/access/local-access.ts';
+import { carriedMs, codeRefusal, createLoginCodes, type LoginCode } from '../../nodejs/access/login-codes.ts';
 import { bearerToken, hashToken, newToken, sameHash, tokenKind } from '../../nodejs/access/tokens.ts';
 import { originOf } from '../../nodejs/http/connection-limit.ts';
 import {
@@ -18,7 +19,6 @@ import {
 } from '../../nodejs/http/http-call.ts';
 import type { NotedKind } from '../state/events.ts';
 import type { AccessStore, KeyRow } from '../state/sqlite/access-store.ts';
-import { createLoginCodes } from './login-codes.ts';
 import { createSessions } from './sessions.ts';
 
 export type CreatedKey = z.infer<typeof createdKeySchema>;
@@ -39,7 +39,10 @@ export interface AccessControl {
   revokeKey(id: string): void;
   /** Fires after a key was made or revoked. */
   onKeys(listener: () => void): void;
-  loginCode(): { readonly code: string; readonly expiresAt: number };
+  /** For a link that is opened at once. */
+  loginCode(): LoginCode;
+  /** For a person who carries it to another machine. */
+  signInCode(): LoginCode;
   /** @throws CoveyError `login_code_invalid`, `too_many_requests` */
   redeem(code: string, caller: Caller): SessionView;
   /** @throws CoveyError `invalid_request` when the caller is no session */
@@ -112,6 +115,9 @@ export function createAccess(options: AccessOptions): AccessControl {
         return caller.via === 'loopback' && local.verify(token) ? owner : null;
       case 'session':
         return sessions.find(hashToken(token));
+      case 'machine':
+        // Of a worker's own page: nothing here.
+        return null;
       case 'key': {
         const hash = hashToken(token);
         const key = held.get(hash);
@@ -205,14 +211,15 @@ export function createAccess(options: AccessOptions): AccessControl {
     },
     onKeys: (listener) => void keyListeners.push(listener),
     loginCode: () => codes.create(),
+    signInCode: () => codes.create(carriedMs),
     redeem(code, caller) {
       checkOrigin(caller);
-      if (!codes.redeem(code)) {
+      const outcome = codes.redeem(code);
+      if (outcome !== 'good') {
         countWrong(caller, 'login code');
-        throw new CoveyError(
-          'login_code_invalid',
-          'This code is not valid, was used already, or is older than a minute. Make a new one with "covey open".',
-          { field: 'code' },
+        throw codeRefusal(
+          outcome,
+          'At the controller, "Sign in on another machine" under Settings makes another, and so does "covey open"',
         );
       }
       const token = newToken('session');

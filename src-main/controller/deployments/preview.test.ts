@@ -111,7 +111,7 @@ describe('preview', () => {
     covey();
     bench.runtime.dispatch({ type: 'node-paused', at: 5, nodeId: nodeId('b') });
     const { error } = await preview({ split: { alpha: 50, beta: 50 } });
-    expect(error?.message).toBe('Node "beta" cannot be used: it is paused.');
+    expect(error?.message).toBe('Machine "beta" cannot be used: it is paused.');
   });
 
   test('is over when the client leaves', async () => {

@@ -9,6 +9,8 @@ import type { ControllerState, DeploymentRecord, Replica } from '../state/state.
 export interface Routes extends RouteTable {
   /** Requests under way, by deployment. */
   readonly running: ReadonlyMap<DeploymentId, number>;
+  /** Requests under way, of all deployments together. */
+  requestsRunning(): number;
   /** Tokens generated since the start, by deployment. */
   readonly generated: ReadonlyMap<DeploymentId, number>;
   /** To be called after every turn: requests of replicas that are over are ended with the reason. */
@@ -59,6 +61,7 @@ export function createRoutes(getRuntime: () => Runtime, selfId: NodeId): Routes 
 
   return {
     running: counts,
+    requestsRunning: () => [...counts.values()].reduce((sum, count) => sum + count, 0),
     generated,
     models() {
       const { state } = getRuntime();

@@ -11,6 +11,7 @@ import { CoveyError } from '#shared/errors.ts';
 import { scriptedSelf } from '../../nodejs/access/fixtures.ts';
 import {
   answer,
+  jsonCaller,
   postText,
   parseAnswer,
   rawClient,
@@ -77,22 +78,7 @@ const joiningPaths = /^\/api\/(invites|pending|blocked|cluster-secret|jobs|tasks
 
 const bearer = (token: string): RequestInit => ({ headers: { authorization: `Bearer ${token}` } });
 
-async function call(
-  method: string,
-  path: string,
-  token?: string,
-  body?: unknown,
-): Promise<{ status: number; json: unknown }> {
-  const response = await fetch(gateway.apiAddress + path, {
-    method,
-    headers: {
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  return { status: response.status, json: await response.json() };
-}
+const call = jsonCaller(() => gateway.apiAddress);
 
 async function askAsMember(path: string, token?: string): Promise<ReturnType<typeof parseAnswer>> {
   const line = token === undefined ? '' : `Authorization: Bearer ${token}\r\n`;

@@ -98,6 +98,8 @@ export interface ControllerService {
   subscribe(lastId: number | null, listener: (event: ApiEvent) => void): () => void;
   /** Live figures: everything, then what changes. */
   subscribeLive(listener: (event: ApiEvent) => void): () => void;
+  /** Log lines as events of the kind `logs`: all that are kept, then new ones. */
+  subscribeLogs(listener: (event: ApiEvent) => void): () => void;
   eventHistory(query: EventHistoryQuery): EventHistory;
   logs(filter: { node?: string; limit: number }): LogLine[];
 }

@@ -61,7 +61,7 @@ export function checkNames(request: PlanRequest, candidates: readonly CandidateN
       code: 'node_repeated',
       field: 'nodes',
       nodeId,
-      message: `Node "${name(nodeId)}" is named twice.`,
+      message: `Machine "${name(nodeId)}" is named twice.`,
     });
   }
   if (request.nodes?.length === 0) {
@@ -97,11 +97,11 @@ export function namedNodes(request: PlanRequest): readonly NodeId[] | null {
 /** Why a node cannot take part although the request names it. */
 export function unusable(node: CandidateNode, field: string): Refusal | null {
   if (node.ineligibleReasons.length > 0) {
-    const message = `Node "${node.name}" cannot be used: it ${node.ineligibleReasons.join(', and it ')}.`;
+    const message = `Machine "${node.name}" cannot be used: it ${node.ineligibleReasons.join(', and it ')}.`;
     return { code: 'node_not_eligible', field, nodeId: node.nodeId, message };
   }
   if (node.engineBuildId === null) {
-    const message = `Node "${node.name}" has no usable engine.`;
+    const message = `Machine "${node.name}" has no usable engine.`;
     return { code: 'engine_missing', field, nodeId: node.nodeId, message };
   }
   return null;
@@ -110,7 +110,7 @@ export function unusable(node: CandidateNode, field: string): Refusal | null {
 export function buildMismatch(node: CandidateNode, leader: CandidateNode, field: string): Refusal | null {
   if (node.engineBuildId === leader.engineBuildId) return null;
   const message =
-    `Node "${node.name}" runs engine ${node.engineBuildId}, the leader "${leader.name}" runs ` +
+    `Machine "${node.name}" runs engine ${node.engineBuildId}, the leader "${leader.name}" runs ` +
     `${leader.engineBuildId}: install the same version of Covey on both.`;
   return { code: 'engine_build_mismatch', field, nodeId: node.nodeId, message };
 }

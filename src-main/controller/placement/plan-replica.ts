@@ -123,7 +123,7 @@ function placeOnNamed(
   const small = members.flatMap((member, index): Refusal[] => {
     if ((shared.counts[index] ?? 0) > 0 || !nodes.includes(member.node)) return [];
     const message =
-      `Node "${member.node.name}" would get less than one of the model's ${units} layers: ` +
+      `Machine "${member.node.name}" would get less than one of the model's ${units} layers: ` +
       'give it a larger share or leave it out.';
     return [{ code: 'share_too_small', field, nodeId: member.node.nodeId, message }];
   });
@@ -232,7 +232,7 @@ function noMemory(placing: Placing, tried: Attempt, left: readonly Refusal[]): R
         field: 'model',
         nodeId: node.nodeId,
         message:
-          `Node "${node.name}" would need ${sizeText(layout.neededBytes)} for its ${tried.counts[index] ?? 0} layers ` +
+          `Machine "${node.name}" would need ${sizeText(layout.neededBytes)} for its ${tried.counts[index] ?? 0} layers ` +
           `and may use ${sizeText(layout.availableBytes)}.`,
         neededBytes: layout.neededBytes,
         availableBytes: layout.availableBytes,

@@ -127,14 +127,14 @@ function replicaFailed(
   const minutes = Math.round(policy.failureWindowMs / 60_000);
   const verdict =
     loss && !again
-      ? ` That was loss ${recent + 1} within ${minutes} minutes, so it is not loaded again by itself: use "covey retry", or add a machine.`
+      ? ` That was loss ${recent + 1} within ${minutes} minutes, so it is not loaded again by itself: try again ("covey retry"), or add a machine.`
       : '';
   return {
     type: 'replica-failed',
     at: now,
     deploymentId: deployment.id,
     epoch: replica.epoch,
-    error: verdict ? { ...error, message: error.message + verdict } : error,
+    error: verdict ? { ...error, message: error.message.replace(/[^.!?]$/, '$&.') + verdict } : error,
     nextAttemptAt: again ? now + backoffMs(policy.retry, recent, 0) : null,
     failedWith: eligibleNodeIds(state),
   };

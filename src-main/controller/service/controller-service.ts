@@ -84,7 +84,7 @@ export function createControllerService(options: ServiceOptions): ControllerServ
           total: deployments.length,
           ready: deployments.filter((deployment) => deploymentStatus(state, deployment) === 'ready').length,
         },
-        requestsRunning: [...routes.running.values()].reduce((sum, count) => sum + count, 0),
+        requestsRunning: routes.requestsRunning(),
       };
     },
     nodes: () => [...runtime.state.nodes.values()].map((node) => nodeView(runtime.state, node)),
@@ -245,6 +245,17 @@ export function createControllerService(options: ServiceOptions): ControllerServ
       return runtime.onEvent(listener);
     },
     subscribeLive: (listener) => options.live.subscribe(listener),
+    subscribeLogs: (listener) =>
+      options.logs.subscribe((lines) =>
+        listener({
+          id: null,
+          at: clock.now(),
+          kind: 'logs',
+          level: 'info',
+          message: 'Log lines',
+          lines: [...lines],
+        }),
+      ),
     eventHistory({ node, ...query }) {
       return store.eventPage({
         ...query,

@@ -100,6 +100,16 @@ describe('desired state of workers', () => {
     expect(typesTo('a').length).toBeLessThan(4);
   });
 
+  test('a renamed machine is told its own name, and the others its new one', async () => {
+    runtime.dispatch(joined('a', 'alpha'), joined('b', 'beta'), connected('a'), connected('b'));
+    sent = [];
+    runtime.dispatch({ type: 'node-renamed', at: 2, nodeId: nodeId('b'), name: 'Küche "2"' });
+    await vi.waitFor(() => expect(sent).toHaveLength(2), 3_000);
+    const told = new Map(sent.map(({ to, frame }) => [to, frame]));
+    expect(told.get(nodeId('b'))).toMatchObject({ name: 'Küche "2"', members: [{ name: 'alpha' }] });
+    expect(told.get(nodeId('a'))).toMatchObject({ name: 'alpha', members: [{ name: 'Küche "2"' }] });
+  });
+
   test('who is assigned something knows the members as they are now, not as of the next round', () => {
     runtime.dispatch(joined('a', 'alpha'), connected('a'));
     sent = [];

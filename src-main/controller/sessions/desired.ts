@@ -113,21 +113,23 @@ export function pushDesiredState(runtime: Runtime, send: SendText): DesiredState
 }
 
 interface MembersText {
-  /** The frame for this node: every member but itself. */
+  /** The frame for this node: its own name, and every member but itself. */
   without(nodeId: NodeId): string;
 }
 
 function membersText(state: ControllerState): MembersText {
-  const entries = new Map<NodeId, string>();
+  const entries = new Map<NodeId, { readonly name: string; readonly entry: string }>();
   for (const { durable } of state.nodes.values()) {
-    entries.set(durable.id, `,${JSON.stringify({ nodeId: durable.id, name: durable.name })}`);
+    const name = JSON.stringify(durable.name);
+    entries.set(durable.id, { name, entry: `,{"nodeId":"${durable.id}","name":${name}}` });
   }
-  const all = [...entries.values()].join('');
+  const all = [...entries.values()].map(({ entry }) => entry).join('');
   return {
     without(nodeId) {
       const own = entries.get(nodeId);
-      const others = own === undefined ? all : all.replace(own, '');
-      return `{"type":"members","members":[${others.slice(1)}]}`;
+      const others = own === undefined ? all : all.replace(own.entry, '');
+      const name = own === undefined ? '' : `"name":${own.name},`;
+      return `{"type":"members",${name}"members":[${others.slice(1)}]}`;
     },
   };
 }

@@ -1,72 +1,27 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Logger } from '#shared/lib/logger.ts';
 import { controllerFrame, type ControllerFrame } from '#shared/protocol/session.ts';
-import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import type { PeerSession } from '../../nodejs/transport/transport.ts';
-import { createRuntime, type Runtime } from '../runtime/runtime.ts';
-import { defaultPolicy } from '../scheduler/policy.ts';
-import { bootId, facts, nodeId, telemetry } from '../state/fixtures.ts';
-import { openDatabase } from '../state/sqlite/database.ts';
-import { createStore } from '../state/sqlite/store.ts';
-import { createSessionRegistry, type SessionRegistry } from './session-registry.ts';
+import { bootId, nodeId, telemetry } from '../state/fixtures.ts';
+import { exampleHello, openSessionBench, type SessionBench } from './fixtures.ts';
 
-const silent: Logger = {
-  log: () => undefined,
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silent,
-};
 const node = nodeId('a');
-const clock = { now: () => Date.now() };
+const { hardware } = exampleHello;
 
-let directory: string;
-let runtime: Runtime;
-let registry: SessionRegistry;
+let bench: SessionBench;
 let events: string[];
-let closeStore: () => void;
-
-function open(): void {
-  const store = createStore(openDatabase(join(directory, 'covey.db')));
-  closeStore = () => store.close();
-  runtime = createRuntime({ store, clock, policy: defaultPolicy, logger: silent, running: () => new Map() });
-  registry = createSessionRegistry({
-    runtime,
-    clock,
-    logger: silent,
-    controllerName: 'c',
-    onLog: () => undefined,
-    onDialRequest: () => undefined,
-    onArtifacts: () => undefined,
-    onGone: () => undefined,
-    greet: () => [],
-    contest: { silenceMs: 3_000, confirmMs: 300 },
-  });
-  events = [];
-  runtime.onEvent((event) => {
-    if (event.kind.startsWith('security-')) events.push(`${event.kind}: ${event.message}`);
-  });
-  runtime.dispatch({ type: 'node-joined', at: clock.now(), nodeId: node, name: 'alpha' });
-}
-function close(): void {
-  registry.closeAll();
-  closeStore();
-}
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] });
-  directory = mkdtempSync(join(tmpdir(), 'covey-duplicates-'));
-  open();
+  bench = openSessionBench({ contest: { silenceMs: 3_000, confirmMs: 300 } });
+  events = [];
+  bench.runtime.onEvent((event) => {
+    if (event.kind.startsWith('security-')) events.push(`${event.kind}: ${event.message}`);
+  });
 });
 afterEach(() => {
-  close();
+  bench.close();
   vi.useRealTimers();
-  rmSync(directory, { recursive: true, force: true });
 });
 
 /** One computer's worker; frames arrive within the call. */
@@ -90,7 +45,7 @@ function worker(boot: string, host: string, address = '192.0.2.9', machine: stri
     onClose: (listener) => void onClose.push(() => listener(null)),
     close: end,
   };
-  registry.accept(session);
+  bench.registry.accept(session);
   const send = (frame: unknown): void => {
     if (!closed) onMessage(JSON.stringify(frame));
   };
@@ -103,18 +58,10 @@ function worker(boot: string, host: string, address = '192.0.2.9', machine: stri
     end,
     hello: () =>
       send({
-        type: 'hello',
-        protocol: PROTOCOL_VERSION,
+        ...exampleHello,
         bootId: bootId(boot),
-        name: 'alpha',
-        version: '0.1.0',
-        at: 0,
         machine,
-        engine: { buildId: facts.engineBuildId, rpcProtocol: '6.0.0' },
-        hardware: { ...facts.hardware, os: { ...facts.hardware.os, hostname: host } },
-        addresses: facts.addresses,
-        telemetry,
-        engines: [],
+        hardware: { ...hardware, os: { ...hardware.os, hostname: host } },
       }),
     beat: (seq = 1) => send({ type: 'heartbeat', seq, telemetry, problems: [] }),
     goodbye: () => send({ type: 'goodbye', reason: 'stopped' }),
@@ -152,7 +99,7 @@ describe('a restart', () => {
     vi.advanceTimersByTime(3_000);
     expect(old.isClosed()).toBe(true);
     expect(next.isLive()).toBe(true);
-    expect(runtime.state.nodes.get(node)?.durable.bootId).toBe(bootId('2'));
+    expect(bench.runtime.state.nodes.get(node)?.durable.bootId).toBe(bootId('2'));
     expect(events).toEqual([]);
   });
 
@@ -250,7 +197,7 @@ test('never do two sessions of one node live, and the one that does is the one t
         else workers[one.at % Math.max(1, workers.length)]?.[one.kind]();
         const live = workers.filter((candidate) => candidate.isLive());
         expect(live.length).toBeLessThanOrEqual(1);
-        expect(runtime.state.nodes.get(node)?.live.session !== null).toBe(live.length === 1);
+        expect(bench.runtime.state.nodes.get(node)?.live.session !== null).toBe(live.length === 1);
       }
       // Whoever is left waiting gets an answer.
       vi.advanceTimersByTime(60_000);

@@ -1,65 +1,17 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { NodeId } from '#shared/lib/ids.ts';
-import type { Logger } from '#shared/lib/logger.ts';
 import { controllerFrame, type ControllerFrame } from '#shared/protocol/session.ts';
-import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import { createSessionPair } from '../../nodejs/transport/memory-session.ts';
-import { createRuntime, type Runtime } from '../runtime/runtime.ts';
-import { defaultPolicy } from '../scheduler/policy.ts';
-import {
-  bootId,
-  deployment,
-  deploymentId,
-  facts,
-  nodeId,
-  observation,
-  replica,
-  telemetry,
-} from '../state/fixtures.ts';
-import { openDatabase } from '../state/sqlite/database.ts';
-import { createStore } from '../state/sqlite/store.ts';
-import { createSessionRegistry, type SessionRegistry } from './session-registry.ts';
+import { deployment, deploymentId, nodeId, observation, replica, telemetry } from '../state/fixtures.ts';
+import { exampleHello as hello, openSessionBench, type SessionBench } from './fixtures.ts';
 
-const silent: Logger = {
-  log: () => undefined,
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: () => undefined,
-  child: () => silent,
-};
 const controllerId = nodeId('f');
-const clock = { now: () => Date.now() };
 
-let directory: string;
-let runtime: Runtime;
-let registry: SessionRegistry;
-let closeStore: () => void;
+let bench: SessionBench;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'covey-sessions-'));
-  const store = createStore(openDatabase(join(directory, 'covey.db')));
-  closeStore = () => store.close();
-  runtime = createRuntime({ store, clock, policy: defaultPolicy, logger: silent, running: () => new Map() });
-  registry = createSessionRegistry({
-    runtime,
-    clock,
-    logger: silent,
-    controllerName: 'c',
-    onLog: () => undefined,
-    onDialRequest: () => undefined,
-    onArtifacts: () => undefined,
-    onGone: () => undefined,
-    greet: () => [],
-  });
-  runtime.dispatch({ type: 'node-joined', at: clock.now(), nodeId: nodeId('a'), name: 'alpha' });
+  bench = openSessionBench();
 });
-afterEach(() => {
-  closeStore();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterEach(() => bench.close());
 
 function dial(id: NodeId) {
   const pair = createSessionPair(controllerId, id);
@@ -67,7 +19,7 @@ function dial(id: NodeId) {
   let closed = false;
   pair.atWorker.onMessage((text) => frames.push(controllerFrame.parse(JSON.parse(text))));
   pair.atWorker.onClose(() => (closed = true));
-  registry.accept(pair.atController);
+  bench.registry.accept(pair.atController);
   return {
     frames,
     send: (frame: unknown) => pair.atWorker.send(typeof frame === 'string' ? frame : JSON.stringify(frame)),
@@ -82,21 +34,6 @@ function dial(id: NodeId) {
   };
 }
 
-const hello = {
-  type: 'hello',
-  protocol: PROTOCOL_VERSION,
-  bootId: bootId('a'),
-  name: 'alpha',
-  version: '0.1.0',
-  at: 0,
-  machine: null,
-  engine: { buildId: facts.engineBuildId, rpcProtocol: '6.0.0' },
-  hardware: facts.hardware,
-  addresses: facts.addresses,
-  telemetry,
-  engines: [],
-};
-
 describe('session registry', () => {
   test('hello is answered by welcome, members and assignments, heartbeats by acks', async () => {
     const worker = dial(nodeId('a'));
@@ -105,14 +42,14 @@ describe('session registry', () => {
     expect(worker.frames.map((frame) => frame.type)).toEqual(['welcome', 'members', 'assignments']);
     worker.send({ type: 'heartbeat', seq: 7, telemetry, problems: [] });
     expect(await worker.until('ack')).toEqual({ type: 'ack', seq: 7, at: expect.any(Number) });
-    expect(runtime.state.nodes.get(nodeId('a'))?.live.session).not.toBeNull();
+    expect(bench.runtime.state.nodes.get(nodeId('a'))?.live.session).not.toBeNull();
   });
 
   test('a replica placed on a connected node is pushed to it with a higher generation', async () => {
     const worker = dial(nodeId('a'));
     worker.send(hello);
     const first = await worker.until('assignments');
-    runtime.dispatch(
+    bench.runtime.dispatch(
       {
         type: 'deployment-created',
         at: 1,
@@ -127,7 +64,7 @@ describe('session registry', () => {
       true,
     );
     worker.send({ type: 'observed', generation: 2, engines: [observation(1, 0)] });
-    await vi.waitFor(() => expect(runtime.state.deployments.get(deploymentId)?.phase).toBe('ready'));
+    await vi.waitFor(() => expect(bench.runtime.state.deployments.get(deploymentId)?.phase).toBe('ready'));
   });
 
   test.each([
@@ -140,7 +77,7 @@ describe('session registry', () => {
     worker.send(frame);
     expect(await worker.until('refused')).toMatchObject({ error: { code } });
     await worker.untilClosed();
-    expect(runtime.state.nodes.get(nodeId('a'))?.live.session).toBeNull();
+    expect(bench.runtime.state.nodes.get(nodeId('a'))?.live.session).toBeNull();
   });
 
   test('a key that is no member is refused', async () => {
@@ -157,14 +94,14 @@ describe('session registry', () => {
     second.send(hello);
     await second.until('welcome');
     await first.untilClosed();
-    expect(runtime.state.nodes.get(nodeId('a'))?.live.session).not.toBeNull();
+    expect(bench.runtime.state.nodes.get(nodeId('a'))?.live.session).not.toBeNull();
   });
 
   test('requests are answered, refused, late or ended with the session', async () => {
     const worker = dial(nodeId('a'));
     worker.send(hello);
     await worker.until('welcome');
-    const ask = (deadlineMs: number) => registry.request(nodeId('a'), 'model.list', {}, { deadlineMs });
+    const ask = (deadlineMs: number) => bench.registry.request(nodeId('a'), 'model.list', {}, { deadlineMs });
 
     const answered = ask(1_000);
     const request = await worker.until('request');
@@ -199,6 +136,8 @@ describe('session registry', () => {
     worker.send(hello);
     await worker.until('welcome');
     worker.send({ type: 'goodbye', reason: 'switched off' });
-    await vi.waitFor(() => expect(runtime.state.nodes.get(nodeId('a'))?.durable.saidGoodbye).toBe(true));
+    await vi.waitFor(() =>
+      expect(bench.runtime.state.nodes.get(nodeId('a'))?.durable.saidGoodbye).toBe(true),
+    );
   });
 });

@@ -26,6 +26,7 @@ export interface SessionRegistryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly controllerName: string;
+  readonly controllerVersion: string;
   readonly onLog: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'log' }>) => void;
   readonly onDialRequest: (nodeId: NodeId, frame: Extract<WorkerFrame, { type: 'dial-request' }>) => void;
   readonly onArtifacts: (
@@ -133,6 +134,7 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
       type: 'welcome',
       protocol: PROTOCOL_VERSION,
       controllerName: options.controllerName,
+      controllerVersion: options.controllerVersion,
       name: node.durable.name,
       heartbeatMs: timings.heartbeatMs,
       silenceMs: timings.silenceMs,

@@ -2,7 +2,7 @@ import type { BootId, DeploymentId, EngineId, NodeId } from '#shared/lib/ids.ts'
 import { engineId } from '#shared/lib/ids.ts';
 import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { LendState } from '#shared/domain/lend.ts';
-import type { Telemetry } from '#shared/domain/node.ts';
+import type { Hardware, Telemetry } from '#shared/domain/node.ts';
 import type { ComputeFacts } from '#shared/domain/task.ts';
 import type { ModelInfo } from '#shared/domain/model-info.ts';
 import type { ControllerEvent } from './events.ts';
@@ -33,16 +33,22 @@ export const telemetry: Telemetry = {
   celsius: null,
 };
 
-export const facts: NodeFacts = {
-  version: '0.1.0',
-  engineBuildId: 'v0.4.0-test',
-  engineProblem: null,
-  hardware: {
-    os: { platform: 'linux', arch: 'x64', release: '6', hostname: 'h' },
-    cpu: { known: true, value: { model: 'CPU', physicalCores: 4, logicalCores: 8 } },
-    ram: { known: true, value: { totalBytes: 16 * GiB } },
-    disk: { known: false, reason: 'not asked' },
-    gpus: { known: true, value: [] },
+/** Of a machine that computes on its processor. */
+export function hardwareOf(machine: {
+  readonly os: Hardware['os'];
+  readonly cpu: { readonly model: string; readonly physicalCores: number };
+  readonly ramBytes: number;
+  readonly freeBytes: number;
+  readonly disk: Hardware['disk'];
+  readonly gpus: Hardware['gpus'];
+}): Hardware {
+  const { os, cpu, ramBytes, freeBytes, disk, gpus } = machine;
+  return {
+    os,
+    cpu: { known: true, value: { ...cpu, logicalCores: 2 * cpu.physicalCores } },
+    ram: { known: true, value: { totalBytes: ramBytes } },
+    disk,
+    gpus,
     devices: {
       known: true,
       value: [
@@ -50,14 +56,28 @@ export const facts: NodeFacts = {
           id: 'CPU',
           kind: 'cpu',
           backend: 'CPU',
-          name: 'CPU',
-          totalBytes: 16 * GiB,
-          freeBytes: 12 * GiB,
+          name: cpu.model,
+          totalBytes: ramBytes,
+          freeBytes,
           pciId: null,
         },
       ],
     },
-  },
+  };
+}
+
+export const facts: NodeFacts = {
+  version: '0.1.0',
+  engineBuildId: 'v0.4.0-test',
+  engineProblem: null,
+  hardware: hardwareOf({
+    os: { platform: 'linux', arch: 'x64', release: '6', hostname: 'h' },
+    cpu: { model: 'CPU', physicalCores: 4 },
+    ramBytes: 16 * GiB,
+    freeBytes: 12 * GiB,
+    disk: { known: false, reason: 'not asked' },
+    gpus: { known: true, value: [] },
+  }),
   addresses: [{ host: '192.0.2.1', port: 7879 }],
   machine: null,
 };

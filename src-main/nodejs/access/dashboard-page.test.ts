@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { anonymous } from '../http/http-call.ts';
 import { startHttpServer, type HttpServer } from '../http/http-server.ts';
 import { recordingLogger } from '../http/fixtures.ts';
-import { dashboardPage } from './dashboard-page.ts';
+import { dashboardPage, machinePage } from './dashboard-page.ts';
 
 let directory: string;
 let server: HttpServer;
@@ -15,12 +15,14 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'covey-dashboard-'));
   await mkdir(join(directory, 'assets'));
   await writeFile(join(directory, 'index.html'), '<meta nonce="__STYLE_NONCE__"><p>hello');
+  await mkdir(join(directory, 'machine'));
+  await writeFile(join(directory, 'machine', 'index.html'), '<meta nonce="__STYLE_NONCE__"><p>mine');
   await writeFile(join(directory, 'assets', 'index-abc.js'), 'plain();');
   await writeFile(join(directory, 'assets', 'index-abc.js.gz'), gzipSync('packed();'));
   await writeFile(join(directory, 'secret.txt'), 'no');
   server = await startHttpServer({
     listen: { loopback: { host: '127.0.0.1', port: 0 } },
-    groups: [dashboardPage(directory)],
+    groups: [dashboardPage(directory), machinePage(directory)],
     authenticate: () => anonymous,
     allowedHosts: () => [],
     logger: recordingLogger(),
@@ -34,8 +36,8 @@ afterEach(async () => {
 
 it('puts a nonce of its own into every page and its policy', async () => {
   const seen = new Set<string>();
-  for (let count = 0; count < 3; count++) {
-    const answer = await fetch(base);
+  for (const path of ['/', '/machine', '/']) {
+    const answer = await fetch(base + path);
     const nonce = /nonce="([\w+/]{22}==)"/.exec(await answer.text())?.[1] ?? '';
     expect(answer.headers.get('content-security-policy')).toContain(`'nonce-${nonce}'`);
     expect(answer.headers.get('content-security-policy')).not.toMatch(/script-src[^;]*(unsafe|nonce)/);

@@ -62,17 +62,30 @@ export function dashboardPage(directory: string = defaultDirectory): RouteGroup 
     prefix: '/dashboard',
     errorShape: coveyShape,
     routes: [
-      route('/', (call) => sendPage(call, directory)),
+      route('/', (call) => sendPage(call, directory, 'index.html')),
       route('/dashboard/assets/:name', (call) => sendFile(call, join(directory, 'assets'), 365 * dayS)),
       route('/dashboard/:name', (call) => sendFile(call, directory, dayS)),
     ],
   };
 }
 
-async function sendPage({ res }: HttpCall, directory: string): Promise<void> {
+/**
+ * The page of this machine itself. It works when the controller is away, and it holds nothing secret: the app, or
+ * a one-time link, gives it the right to this machine's own routes. Its assets are the dashboard's.
+ */
+export function machinePage(directory: string = defaultDirectory): RouteGroup {
+  const handle: HttpRoute['handle'] = (call) => sendPage(call, directory, 'machine/index.html');
+  return {
+    prefix: '/machine',
+    errorShape: coveyShape,
+    routes: [{ method: 'GET', path: '/machine', access: 'public', handle }],
+  };
+}
+
+async function sendPage({ res }: HttpCall, directory: string, name: string): Promise<void> {
   let html: string;
   try {
-    html = await readFile(join(directory, 'index.html'), 'utf8');
+    html = await readFile(join(directory, name), 'utf8');
   } catch (error) {
     throw new CoveyError('route_not_found', 'The dashboard was not built: run "npm run build".', {}, error);
   }

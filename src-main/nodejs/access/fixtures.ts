@@ -2,6 +2,7 @@ import type { SettingsView } from '#shared/api/access.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { defaultSettings } from '#shared/settings.ts';
 import type { SelfPort } from '../self-port.ts';
+import { createMachineLogins } from './machine-logins.ts';
 
 /** A machine about which a fixed story is told, for tests of who may hear it. */
 export function scriptedSelf(role: 'controller' | 'worker', changes: Partial<SelfPort> = {}): SelfPort {
@@ -45,6 +46,8 @@ export function scriptedSelf(role: 'controller' | 'worker', changes: Partial<Sel
     doctor: () => Promise.resolve({ nodes: [], pairs: [] }),
     settings: () => settings,
     setSettings: () => Promise.resolve(settings),
+    lendMeans: () => Promise.resolve({ gpus: null, unavailable: [] }),
+    logins: createMachineLogins(Date.now),
     ...changes,
   };
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 
-export type TokenKind = 'local' | 'session' | 'key';
+/** `machine`: a login of a browser at this machine's own page. */
+export type TokenKind = 'local' | 'machine' | 'session' | 'key';
 
 /** `covey_key_…`: the kind in clear, so that a person who finds one knows what it is, and 32 random bytes. */
 export function newToken(kind: TokenKind): string {
@@ -9,7 +10,7 @@ export function newToken(kind: TokenKind): string {
 
 /** null: nothing that we ever gave out. */
 export function tokenKind(token: string): TokenKind | null {
-  const match = /^covey_(local|session|key)_[\w-]{43}$/.exec(token);
+  const match = /^covey_(local|machine|session|key)_[\w-]{43}$/.exec(token);
   return (match?.[1] as TokenKind | undefined) ?? null;
 }
 

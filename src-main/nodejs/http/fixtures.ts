@@ -201,3 +201,25 @@ export function recordingLogger(): RecordedLog {
   };
   return logger;
 }
+
+export type JsonCall = (
+  method: string,
+  path: string,
+  token?: string,
+  body?: unknown,
+) => Promise<{ status: number; json: unknown }>;
+
+/** Calls of an API as a program makes them: JSON both ways, a token in the header. @param base asked at each call */
+export function jsonCaller(base: () => string): JsonCall {
+  return async (method, path, token, body) => {
+    const response = await fetch(base() + path, {
+      method,
+      headers: {
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, json: await response.json() };
+  };
+}

@@ -39,10 +39,21 @@ export const loginCodeViewSchema = z.object({
   url: z.string(),
   expiresAt: z.number(),
 });
+/** To be typed, or opened, on another machine: single use, for a few minutes. */
+export const signInCodeViewSchema = z.object({
+  code: z.string(),
+  /** On any machine of the covey, at its usual address: the code is in the fragment. */
+  url: z.string(),
+  expiresAt: z.number(),
+  /** From now on: clocks of machines differ. */
+  lifeMs: z.number(),
+});
+export type SignInCodeView = z.infer<typeof signInCodeViewSchema>;
 export const redeemBodySchema = z.strictObject({ code: z.string().min(1).max(128) });
 export const sessionViewSchema = z.object({
   token: z.string(),
-  role: z.literal('admin'),
+  /** `machine`: for what is about the machine that gave it, and no more. */
+  role: z.enum(['admin', 'machine']),
   expiresAt: z.number(),
 });
 export type SessionView = z.infer<typeof sessionViewSchema>;
@@ -67,6 +78,7 @@ export const settingsPatchSchema = z.record(z.string().max(64), z.unknown());
 
 export const accessRoutes = {
   loginCode: { method: 'POST', path: '/api/login-codes', access: 'admin', response: loginCodeViewSchema },
+  signInCode: { method: 'POST', path: '/api/sign-in-codes', access: 'admin', response: signInCodeViewSchema },
   redeem: {
     method: 'POST',
     path: '/api/sessions',

@@ -52,7 +52,10 @@ export const joinViewSchema = z.object({
 });
 export type JoinView = z.infer<typeof joinViewSchema>;
 
-/** At most one of them; none: the only controller that discovery finds, else `controllers_ambiguous`. */
+/**
+ * At most one of them; none: the only controller that discovery finds, else `controllers_ambiguous`. A join string
+ * may come with `controller`, an address that is tried before its own.
+ */
 export const startJoinBodySchema = z
   .strictObject({
     joinString: z.string().min(1).max(4096).optional(),
@@ -60,9 +63,11 @@ export const startJoinBodySchema = z
     /** `HOST` or `HOST:PORT`, or the name or node id of a controller that discovery found. */
     controller: z.string().min(1).max(300).optional(),
   })
-  .refine((body) => Object.values(body).filter((value) => value !== undefined).length <= 1, {
-    message: 'give one of joinString, clusterSecret and controller',
-  });
+  .refine(
+    ({ joinString, clusterSecret, controller }) =>
+      clusterSecret === undefined || (joinString === undefined && controller === undefined),
+    { message: 'clusterSecret goes with neither joinString nor controller' },
+  );
 export type StartJoinBody = z.infer<typeof startJoinBodySchema>;
 
 export const joiningRoutes = {

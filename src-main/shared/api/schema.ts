@@ -104,10 +104,20 @@ export const drainBodySchema = z.strictObject({
 export const modelViewSchema = libraryModelSchema.extend({ nodeId: nodeIdSchema, nodeName: z.string() });
 export type ModelView = z.infer<typeof modelViewSchema>;
 
+export const logLineSchema = z.object({
+  at: z.number(),
+  nodeId: nodeIdSchema,
+  nodeName: z.string(),
+  level: z.enum(['debug', 'info', 'warn', 'error']),
+  source: z.string(),
+  message: z.string(),
+});
+export type LogLine = z.infer<typeof logLineSchema>;
+
 /**
  * Server-sent events of `GET /api/events`. `id` is a sequence number for `Last-Event-ID`; null for progress and
  * live figures, which are not stored and not repeated after a reconnect. `?live=1` asks for the latter: the first
- * has everything, those after it only what has changed.
+ * has everything, those after it only what has changed. `?logs=1` asks for log lines in place of events.
  */
 export const apiEventSchema = z.object({
   id: z.number().int().positive().nullable(),
@@ -131,6 +141,8 @@ export const apiEventSchema = z.object({
     .optional(),
   /** Kind `live` only. */
   live: liveSchema.optional(),
+  /** Kind `logs` only: those that are kept come first, in parts, then what is added. */
+  lines: z.array(logLineSchema).optional(),
 });
 export type ApiEvent = z.infer<typeof apiEventSchema>;
 
@@ -163,16 +175,6 @@ export const eventHistorySchema = z.object({
   more: z.boolean(),
 });
 export type EventHistory = z.infer<typeof eventHistorySchema>;
-
-export const logLineSchema = z.object({
-  at: z.number(),
-  nodeId: nodeIdSchema,
-  nodeName: z.string(),
-  level: z.enum(['debug', 'info', 'warn', 'error']),
-  source: z.string(),
-  message: z.string(),
-});
-export type LogLine = z.infer<typeof logLineSchema>;
 
 export const errorResponseSchema = z.object({ error: errorBodySchema });
 

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { addressAttemptSchema, interfaceSchema } from '../domain/network.ts';
-import { addressSchema } from '../domain/node.ts';
+import { addressSchema, deviceSchema } from '../domain/node.ts';
 import { doctorCheckSchema } from '../domain/doctor.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
 import { lendStateSchema } from '../domain/lend.ts';
 import { linkPathSchema } from '../domain/engine.ts';
 import { nodeIdSchema } from '../lib/ids.ts';
+import { loginCodeViewSchema, redeemBodySchema, sessionViewSchema } from './access.ts';
 import { joinViewSchema, startJoinBodySchema } from './joining.ts';
 
 /** This machine itself, whatever its role: answered here, never by the controller of a worker. */
@@ -96,6 +97,15 @@ export const doctorReportSchema = z.object({
 });
 export type DoctorReport = z.infer<typeof doctorReportSchema>;
 
+/** What rules of lending can be about on this machine. */
+export const lendMeansSchema = z.object({
+  /** Its graphics cards; null: nobody has looked yet, since it belongs to no covey. */
+  gpus: z.array(deviceSchema).nullable(),
+  /** Rules that this system cannot sense, whether they are set or not, each with the reason. */
+  unavailable: lendStateSchema.shape.unavailable,
+});
+export type LendMeans = z.infer<typeof lendMeansSchema>;
+
 export const selfRoutes = {
   self: { method: 'GET', path: '/api/self', access: 'local', response: selfViewSchema },
   join: {
@@ -112,6 +122,21 @@ export const selfRoutes = {
   /** Tries every address, so it takes seconds. */
   discovery: { method: 'GET', path: '/api/discovery', access: 'local', response: discoveryViewSchema },
   doctor: { method: 'POST', path: '/api/doctor', access: 'local', response: doctorReportSchema },
+  lendMeans: { method: 'GET', path: '/api/self/lend-means', access: 'local', response: lendMeansSchema },
+  /** For a browser on this machine that shows the machine's own page. */
+  machineCode: {
+    method: 'POST',
+    path: '/api/self/login-codes',
+    access: 'local',
+    response: loginCodeViewSchema,
+  },
+  machineSession: {
+    method: 'POST',
+    path: '/api/self/sessions',
+    access: 'public',
+    body: redeemBodySchema,
+    response: sessionViewSchema,
+  },
   /** The last measurement of every pair, without a new one. */
   links: {
     method: 'GET',

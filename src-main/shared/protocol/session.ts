@@ -147,6 +147,8 @@ export const controllerFrame = z.discriminatedUnion('type', [
     type: z.literal('welcome'),
     protocol: z.number().int(),
     controllerName: shortText,
+    /** Of the program, for people and for the order of updates; absent: it has not said. */
+    controllerVersion: z.string().max(64).optional(),
     /** The name by which the covey knows this node. */
     name: shortText,
     heartbeatMs: timerMs,
@@ -228,7 +230,12 @@ export const controllerFrame = z.discriminatedUnion('type', [
   /** No job needs these any more and they may go when space is wanted. */
   z.object({ type: z.literal('artifacts-free'), artifacts: z.array(artifactIdSchema).max(4096) }),
   /** The other members, whole: the only keys that this worker's cluster port knows besides the controller's. */
-  z.object({ type: z.literal('members'), members: z.array(memberSchema).max(4096) }),
+  z.object({
+    type: z.literal('members'),
+    /** The name by which the covey knows this node now; absent: as in the welcome (an older controller). */
+    name: shortText.optional(),
+    members: z.array(memberSchema).max(4096),
+  }),
   z.object({
     type: z.literal('request'),
     id: z.number().int().positive(),

@@ -4,8 +4,9 @@
  *
  * 1  2026-11-30  First: join, session, tunnel and http preambles.
  * 2  2026-11-30  Joins are conversations (approval, cluster secret); reverse, relay and probe preambles.
+ * 3  2026-11-30  Tasks, artifacts and what a machine can compute.
  */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 
 /** ALPN names on the cluster port; each decides what the first byte means. */
 export const ALPN = {

@@ -14,17 +14,19 @@ import { snippetsFor } from './snippets.ts';
 export function ApiPage() {
   const deployments = useDeployments();
   const settings = useSettings();
+  // At the address of a worker these settings are nobody's business but its owner's.
+  const hidden = settings.error?.code === 'owner_required';
   const error = deployments.error ?? settings.error;
   return (
     <Page title="API" lead="Every app that speaks OpenAI's API can use the models of this covey.">
-      {deployments.data !== undefined && settings.data !== undefined ? (
+      {deployments.data !== undefined && (settings.data !== undefined || hidden) ? (
         <Loaded
           models={deployments.data.deployments.map(({ model, status }) => ({
             model,
             ready: status === 'ready',
           }))}
-          requireKey={settings.data.settings.api.requireKey}
-          lanAddresses={settings.data.lanAddresses}
+          requireKey={settings.data?.settings.api.requireKey ?? false}
+          lanAddresses={settings.data?.lanAddresses ?? []}
         />
       ) : error !== null ? (
         <ErrorState
@@ -83,7 +85,11 @@ function Loaded({ models, requireKey, lanAddresses }: LoadedProps) {
           )}
         </div>
       </Section>
-      <Section title="Model and key" className="half">
+      <Section
+        title="Model and key"
+        className="half"
+        lead="Where it asks for a model, enter the name of one that is loaded."
+      >
         <div className="stack">
           {names.length === 0 ? (
             <Text size="sm">
@@ -91,12 +97,7 @@ function Loaded({ models, requireKey, lanAddresses }: LoadedProps) {
               first.
             </Text>
           ) : (
-            <div>
-              <Text size="sm" fw={500} mb={4}>
-                Name of the model
-              </Text>
-              <CopyField value={plainText(model)} what="the name of the model" />
-            </div>
+            <CopyField value={plainText(model)} what="the name of the model" />
           )}
           {needsKey ? (
             <Alert color="yellow" icon={<IconKey size={18} aria-hidden />} title="A key is needed">

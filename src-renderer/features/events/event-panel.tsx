@@ -80,11 +80,13 @@ export function EventPanel({
       }
     >
       {error !== null && (
-        <ErrorState
-          title={count === 0 ? 'The events could not be read' : 'Older events could not be read'}
-          error={error}
-          onRetry={() => void feed.fetchOlder()}
-        />
+        <div className={classes['trouble']}>
+          <ErrorState
+            title={count === 0 ? 'The events could not be read' : 'Older events could not be read'}
+            error={error}
+            onRetry={() => void feed.fetchOlder()}
+          />
+        </div>
       )}
       {count === 0 && !hasMore ? (
         isFiltered(filter) ? (

@@ -75,6 +75,8 @@ describe('a filter', () => {
     expect(matches(one, { ...noFilter, nodeId: 'b'.repeat(64) })).toBe(false);
     expect(matches(one, { ...noFilter, deploymentId: 'd-00000000' })).toBe(false);
     expect(matches(one, { ...noFilter, text: 'nothing' })).toBe(false);
+    expect(matches(one, { ...noFilter, kinds: ['j', 'k'] })).toBe(true);
+    expect(matches(one, { ...noFilter, kinds: ['j'] })).toBe(false);
   });
 
   it('is a query that the contract takes', () => {
@@ -82,12 +84,14 @@ describe('a filter', () => {
       nodeId: 'a'.repeat(64),
       deploymentId: 'd-1a2b3c4d',
       levels: ['warn', 'error'],
+      kinds: ['j', 'k'],
       text: 'x',
     } as const;
     expect(eventHistoryQuerySchema.parse(historyQuery(filter, 17, 200))).toEqual({
       node: filter.nodeId,
       deployment: filter.deploymentId,
       level: ['warn', 'error'],
+      kind: ['j', 'k'],
       text: 'x',
       before: 17,
       limit: 200,

@@ -39,7 +39,7 @@ export function EventsPage() {
         />
       }
     >
-      <Filters filter={filter} withDeployments={what === 'events'} onChange={setFilter} />
+      <Filters filter={filter} forEvents={what === 'events'} onChange={setFilter} />
       {what === 'events' ? (
         <EventPanel filter={settled} onClear={() => setFilter(noFilter)} />
       ) : (

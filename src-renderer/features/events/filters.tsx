@@ -2,6 +2,7 @@ import { Button, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { plainText } from '../../format/plain-text.ts';
 import { useDeployments, useNodes } from '../../queries/queries.ts';
+import { choiceOf, eventSubjects, kindsOf } from './event-kinds.ts';
 import { isFiltered, noFilter, type EventFilter, type EventLevel } from './event-window.ts';
 import classes from './events.module.css';
 
@@ -13,10 +14,11 @@ const levelChoices: readonly { value: string; label: string; levels: readonly Ev
 
 export function Filters(props: {
   readonly filter: EventFilter;
-  readonly withDeployments: boolean;
+  /** What only events have: a model and a kind. */
+  readonly forEvents: boolean;
   readonly onChange: (filter: EventFilter) => void;
 }) {
-  const { filter, withDeployments, onChange } = props;
+  const { filter, forEvents, onChange } = props;
   const nodes = useNodes().data?.nodes ?? [];
   const deployments = useDeployments().data?.deployments ?? [];
   const level = levelChoices.find(({ levels }) => levels.join() === filter.levels.join()) ?? levelChoices[0];
@@ -43,7 +45,7 @@ export function Filters(props: {
         value={filter.nodeId}
         onChange={(nodeId) => onChange({ ...filter, nodeId })}
       />
-      {withDeployments && (
+      {forEvents && (
         <Select
           aria-label="Model"
           placeholder="All models"
@@ -57,6 +59,20 @@ export function Filters(props: {
           onChange={(deploymentId) => onChange({ ...filter, deploymentId })}
         />
       )}
+      {forEvents && (
+        <Select
+          aria-label="Kind"
+          placeholder="All kinds"
+          clearable
+          clearButtonProps={{ 'aria-label': 'All kinds' }}
+          searchable
+          nothingFoundMessage="No kind is called so"
+          maxDropdownHeight={360}
+          data={kindOptions(filter.kinds)}
+          value={choiceOf(filter.kinds)}
+          onChange={(choice) => onChange({ ...filter, kinds: kindsOf(choice) })}
+        />
+      )}
       <Select
         aria-label="Level"
         allowDeselect={false}
@@ -67,12 +83,29 @@ export function Filters(props: {
         }
       />
       {isFiltered(filter) && (
-        <Button variant="subtle" onClick={() => onChange(noFilter)}>
+        <Button variant="subtle" className={classes['clear'] ?? ''} onClick={() => onChange(noFilter)}>
           Clear
         </Button>
       )}
     </div>
   );
+}
+
+/** Whole subjects first, then each kind under its own. */
+function kindOptions(chosen: readonly string[]) {
+  const groups = [
+    {
+      group: 'Everything about',
+      items: eventSubjects.map(({ id, label }) => ({ value: `subject:${id}`, label })),
+    },
+    ...eventSubjects.map(({ label, kinds }) => ({
+      group: label,
+      items: kinds.map(({ kind, label: name }) => ({ value: kind, label: name })),
+    })),
+  ];
+  const choice = choiceOf(chosen);
+  const isKnown = choice === null || groups.some(({ items }) => items.some(({ value }) => value === choice));
+  return isKnown ? groups : [...groups, { group: 'Other', items: [{ value: choice, label: choice }] }];
 }
 
 /** What is chosen stays in the list when it is gone from the covey: its events are there still. */

@@ -1,12 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { Button, Switch } from '@mantine/core';
 import { IconDownload, IconFileText } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import type { ApiAnswer } from '#shared/api/calls.ts';
 import type { LogLine } from '#shared/api/schema.ts';
-import type { CoveyError } from '#shared/errors.ts';
-import { useApi } from '../../app/api-context.ts';
 import { Section } from '../../components/page.tsx';
 import { EmptyState, ErrorState, LoadingRows } from '../../components/states.tsx';
 import { LevelMark } from '../../components/status.tsx';
@@ -14,11 +10,9 @@ import { formatDateTime, formatTime, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { saveAs } from './download.tsx';
 import { isFiltered, type EventFilter } from './event-window.ts';
+import { useLogLines } from './log-lines.ts';
 import classes from './events.module.css';
 
-const lineLimit = 5_000;
-/** Lines are not in the event stream: they are asked for while somebody follows them. */
-const followMs = 2_000;
 const rowHeight = 25;
 const bottomPx = 40;
 
@@ -30,20 +24,9 @@ export function LogPanel({
   readonly filter: EventFilter;
   readonly onClear: () => void;
 }) {
-  const api = useApi();
   const [follows, setFollows] = useState(true);
-  const query: Record<string, string> = {
-    limit: String(lineLimit),
-    ...(filter.nodeId === null ? {} : { node: filter.nodeId }),
-  };
-  const { data, error, refetch } = useQuery<ApiAnswer<'logs'>, CoveyError>({
-    queryKey: ['logs', {}, query],
-    queryFn: ({ signal }) => api.call('logs', { query, signal }),
-    staleTime: 0,
-    refetchInterval: follows ? followMs : false,
-    placeholderData: keepPreviousData,
-  });
-  const lines = useMemo(() => (data?.lines ?? []).filter((line) => fits(line, filter)), [data, filter]);
+  const { lines: all, error } = useLogLines(follows);
+  const lines = useMemo(() => (all ?? []).filter((line) => fits(line, filter)), [all, filter]);
 
   const scroller = useRef<HTMLDivElement>(null);
   const wasAtBottom = useRef(true);
@@ -64,7 +47,7 @@ export function LogPanel({
     <Section
       title="Logs"
       flush
-      lead={data === undefined ? 'Reading' : `${plural(lines.length, 'line')}, the newest at the bottom`}
+      lead={all === null ? 'Reading' : `${plural(lines.length, 'line')}, the newest at the bottom`}
       actions={
         <div className={classes['tools']}>
           <Switch
@@ -85,9 +68,11 @@ export function LogPanel({
       }
     >
       {error !== null && (
-        <ErrorState title="The logs could not be read" error={error} onRetry={() => void refetch()} />
+        <div className={classes['trouble']}>
+          <ErrorState title="The logs do not come any more" error={error} />
+        </div>
       )}
-      {data === undefined ? (
+      {all === null ? (
         error === null && <LoadingRows />
       ) : lines.length === 0 ? (
         <EmptyState
@@ -149,9 +134,10 @@ function Line({ line }: { readonly line: LogLine }) {
   );
 }
 
-function fits(line: LogLine, { levels, text }: EventFilter): boolean {
+function fits(line: LogLine, { nodeId, levels, text }: EventFilter): boolean {
+  const isNode = nodeId === null || line.nodeId === nodeId;
   const isLevel = levels.length === 0 || (levels as readonly string[]).includes(line.level);
-  return isLevel && (text === '' || line.message.toLowerCase().includes(text.toLowerCase()));
+  return isNode && isLevel && (text === '' || line.message.toLowerCase().includes(text.toLowerCase()));
 }
 
 function textOf({ at, level, nodeName, source, message }: LogLine): string {

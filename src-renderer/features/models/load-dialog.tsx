@@ -5,6 +5,7 @@ import type { Preview } from '#shared/api/dashboard.ts';
 import type { NodeView } from '#shared/api/schema.ts';
 import type { CoveyError } from '#shared/errors.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
+import { StatusMark } from '../../components/status.tsx';
 import { plainText } from '../../format/plain-text.ts';
 import { plural } from '../../format/format.ts';
 import { useAction, useNodes } from '../../queries/queries.ts';
@@ -103,7 +104,7 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
             Layers
           </Title>
           {sharesByHand && (
-            <Button variant="subtle" size="compact-sm" onClick={() => setForm(shareByMemory(form))}>
+            <Button variant="subtle" size="compact-sm" mr={-8} onClick={() => setForm(shareByMemory(form))}>
               Share out by memory
             </Button>
           )}
@@ -144,7 +145,11 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
         ) : (
           <Group gap="xs" mih="1.5rem">
             {isChecking && <Loader size="xs" />}
-            <Text size="sm">{isChecking ? 'Checking whether it fits …' : fits ? 'It fits.' : ''}</Text>
+            {isChecking ? (
+              <Text size="sm">Checking whether it fits …</Text>
+            ) : (
+              fits && <StatusMark tone="good">It fits.</StatusMark>
+            )}
           </Group>
         )}
       </div>

@@ -15,6 +15,7 @@ import type { NodeId } from '#shared/lib/ids.ts';
 import { formatCount } from '../../format/format.ts';
 import type { LibraryEntry } from './library.ts';
 import type { LoadForm } from './load-form.ts';
+import classes from './load-options.module.css';
 
 /** What few loads need: the name for apps, the context, how many at once, and who leads. */
 export function LoadOptions({
@@ -40,18 +41,18 @@ export function LoadOptions({
       : '';
   return (
     <section>
-      <UnstyledButton onClick={toggle} aria-expanded={isOpen} aria-controls="load-options" w="100%">
-        <Text
-          size="sm"
-          fw={600}
-          component="span"
-          style={{ display: 'inline-flex', alignItems: 'center', gap: 4 }}
-        >
+      <UnstyledButton
+        onClick={toggle}
+        aria-expanded={isOpen}
+        aria-controls="load-options"
+        className={classes['toggle'] ?? ''}
+      >
+        <Text size="sm" fw={600} component="span" className={classes['title'] ?? ''}>
           {isOpen ? <IconChevronDown size={16} aria-hidden /> : <IconChevronRight size={16} aria-hidden />}
           Options
         </Text>
         {shape !== '' && (
-          <Text size="sm" c="dimmed" component="span" ml="sm">
+          <Text size="sm" c="dimmed" component="span">
             {shape}
           </Text>
         )}

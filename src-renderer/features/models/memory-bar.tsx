@@ -8,8 +8,8 @@ export function MemoryBar({ memory, label }: { readonly memory: MachineMemory; r
   const { fits } = fill(memory);
   const scale = Math.max(neededBytes, availableBytes, 1);
   const sentence = fits
-    ? `${formatBytes(neededBytes)} of ${formatBytes(availableBytes)} free`
-    : `${formatBytes(neededBytes)} needed, ${formatBytes(availableBytes)} free`;
+    ? `Needs ${formatBytes(neededBytes)} of ${formatBytes(availableBytes)} free`
+    : `Needs ${formatBytes(neededBytes)}, only ${formatBytes(availableBytes)} free`;
   return (
     <div>
       <div

@@ -58,7 +58,7 @@ export function ModelsPage() {
       <Stack gap="md">
         <Served />
         <Transfers />
-        <Library onLoad={setLoading} />
+        <Library onLoad={setLoading} onGet={() => setGetting('pull')} />
       </Stack>
       {getting !== null && <GetModel kind={getting} onClose={() => setGetting(null)} />}
       {loading !== null && <LoadDialog entry={loading} onClose={() => setLoading(null)} />}
@@ -89,7 +89,14 @@ function Served() {
   );
 }
 
-function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void }) {
+function Library({
+  onLoad,
+  onGet,
+}: {
+  readonly onLoad: (entry: LibraryEntry) => void;
+  readonly onGet: () => void;
+}) {
+  const isStale = useIsStale();
   const { data, error, refetch } = useModels();
   const entries = useMemo(() => byName(data?.models ?? []), [data]);
   const isNarrow = useMediaQuery('(max-width: 48em)', false, { getInitialValueInEffect: false });
@@ -145,6 +152,7 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
       title: 'Actions',
       width: '136px',
       align: 'right',
+      pinned: true,
       cell: (entry) => <RowActions entry={entry} onLoad={onLoad} />,
     },
   ];
@@ -155,7 +163,15 @@ function Library({ onLoad }: { readonly onLoad: (entry: LibraryEntry) => void })
       ) : data === undefined ? (
         <LoadingRows />
       ) : entries.length === 0 ? (
-        <EmptyState icon={IconStack2} title="No machine has a model yet">
+        <EmptyState
+          icon={IconStack2}
+          title="No machine has a model yet"
+          action={
+            <Button disabled={isStale} onClick={onGet}>
+              Download a model
+            </Button>
+          }
+        >
           Download one from the hub, or import a .gguf file that a machine has already.
         </EmptyState>
       ) : isNarrow ? (
@@ -205,7 +221,7 @@ function RowActions(props: { readonly entry: LibraryEntry; readonly onLoad: (ent
         aria-label={`Load ${plainText(entry.name)}`}
         onClick={() => onLoad(entry)}
       >
-        Load …
+        Load
       </Button>
       <More entry={entry} />
     </span>

@@ -15,6 +15,7 @@ import {
 } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useAction, useNodes } from '../../queries/queries.ts';
+import { useIsStale } from '../../stores/connection.ts';
 import { useLive } from '../../stores/live.ts';
 import classes from './transfers.module.css';
 
@@ -73,6 +74,21 @@ function useListsFollow(transfers: ReadonlyMap<string, TransferView>): void {
 function Transfer({ transfer, node }: { readonly transfer: TransferView; readonly node: string }) {
   const { id, kind, source, status, doneBytes, totalBytes, bytesPerS } = transfer;
   const cancel = useAction('cancelTransfer', { failed: 'Could not cancel it' });
+  const again = useAction('pullModel', { failed: 'Could not go on' });
+  const isStale = useIsStale();
+  // A download that ended early goes on where it was; a file of the machine is imported by its form.
+  const canGoOn = kind === 'pull' && (status === 'cancelled' || status === 'failed');
+  const goOnWord = doneBytes > 0 ? 'Resume' : 'Try again';
+  const goOn = (): void =>
+    again.mutate(
+      { body: { source, node: transfer.nodeId } },
+      {
+        onSuccess: (next) => {
+          watchTransfers([next.id]);
+          putAway(id);
+        },
+      },
+    );
   const percent = totalBytes === null || totalBytes === 0 ? null : (doneBytes / totalBytes) * 100;
   const left = totalBytes !== null && bytesPerS ? ((totalBytes - doneBytes) / bytesPerS) * 1_000 : null;
   const facts = [
@@ -94,6 +110,7 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
             size="compact-sm"
             variant="default"
             loading={cancel.isPending}
+            disabled={isStale}
             aria-label={`Cancel ${name}`}
             onClick={() => cancel.mutate({ params: { id } })}
           >
@@ -102,6 +119,18 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
         ) : (
           <span className={classes['end']}>
             <End status={status} />
+            {canGoOn && (
+              <Button
+                size="compact-sm"
+                variant="default"
+                loading={again.isPending}
+                disabled={isStale}
+                aria-label={`${goOnWord} ${name}`}
+                onClick={goOn}
+              >
+                {goOnWord}
+              </Button>
+            )}
             <ActionIcon
               variant="subtle"
               color="gray"
@@ -122,8 +151,8 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
         </>
       )}
       {status === 'done' && (
-        <Text size="xs">
-          {kind === 'pull' ? 'Verified and in' : 'In'} the library
+        <Text size="xs" c="dimmed">
+          {kind === 'pull' ? `${formatBytes(doneBytes)}, hash verified: in` : 'In'} the library
           {transfer.model === null ? '' : ` as ${plainText(transfer.model)}`}.
         </Text>
       )}
@@ -132,8 +161,10 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
           {plainText(transfer.error.message)}
         </Text>
       )}
-      {(status === 'cancelled' || status === 'failed') && kind === 'pull' && doneBytes > 0 && (
-        <Text size="xs">What has arrived is kept: download it again to go on from there.</Text>
+      {canGoOn && doneBytes > 0 && (
+        <Text size="xs" c="dimmed">
+          {formatBytes(doneBytes)} have arrived and are kept.
+        </Text>
       )}
     </li>
   );

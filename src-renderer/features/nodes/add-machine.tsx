@@ -63,9 +63,9 @@ function Invite() {
       </Text>
       <CopyField value={joinString} what="join string" />
       <Tabs defaultValue="app" variant="outline">
-        <Tabs.List mb="sm">
+        <Tabs.List mb="sm" className="tabs-line">
           <Tabs.Tab value="app">App</Tabs.Tab>
-          <Tabs.Tab value="unix">Linux and macOS</Tabs.Tab>
+          <Tabs.Tab value="unix">Linux, macOS</Tabs.Tab>
           <Tabs.Tab value="windows">Windows</Tabs.Tab>
           <Tabs.Tab value="qr">QR code</Tabs.Tab>
         </Tabs.List>

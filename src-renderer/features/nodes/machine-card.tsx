@@ -8,7 +8,7 @@ import { Ago, Name } from '../../components/text.tsx';
 import { formatBytesOf, formatRate, formatShare, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useLive, useNodeLive } from '../../stores/live.ts';
-import { nodeFigures, systemText, type DeviceFigures } from './figures.ts';
+import { nodeFigures, systemText, type DeviceFigures, type NodeFigures } from './figures.ts';
 import { MachineActions } from './machine-actions.tsx';
 import classes from './nodes.module.css';
 
@@ -67,12 +67,7 @@ export function MachineCard({
           {figures.devices.map((device) => (
             <DeviceGauge key={device.id} device={device} machine={name} />
           ))}
-          {(figures.receiveBytesPerS !== null || figures.sendBytesPerS !== null) && (
-            <Gauge
-              label="Network"
-              value={`${formatRate(figures.receiveBytesPerS ?? 0)} in, ${formatRate(figures.sendBytesPerS ?? 0)} out`}
-            />
-          )}
+          <Gauge label="Network" value={networkText(figures)} />
         </div>
       ) : (
         node.lastSeenAt !== null && (
@@ -83,6 +78,12 @@ export function MachineCard({
       )}
     </article>
   );
+}
+
+/** A rate takes two measurements: a machine that has just come has none yet. */
+function networkText({ receiveBytesPerS, sendBytesPerS }: NodeFigures): string {
+  if (receiveBytesPerS === null && sendBytesPerS === null) return 'not known yet';
+  return `${formatRate(receiveBytesPerS ?? 0)} in, ${formatRate(sendBytesPerS ?? 0)} out`;
 }
 
 /** Why a machine gets no work, in its own words. */

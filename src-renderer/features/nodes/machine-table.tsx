@@ -18,7 +18,7 @@ export function MachineTable({ nodes }: { readonly nodes: readonly NodeView[] })
       columns={columns}
       rowKey={({ id }) => id}
       rowHeight={46}
-      minWidth={1000}
+      minWidth={1002}
       maxHeight="min(70vh, 900px)"
       initialSort={{ id: 'name', descending: false }}
     />
@@ -29,7 +29,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'name',
     title: 'Machine',
-    width: 'minmax(110px, 2fr)',
+    width: 'minmax(92px, 2fr)',
     sortBy: ({ name }) => name,
     cell: ({ id, name }) => (
       <Anchor href={hrefTo('machines', id)}>
@@ -40,21 +40,21 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'status',
     title: 'State',
-    width: '112px',
+    width: '104px',
     sortBy: ({ status }) => status,
     cell: (node) => <Status node={node} />,
   },
   {
     id: 'system',
     title: 'System',
-    width: 'minmax(92px, 1fr)',
+    width: 'minmax(112px, 1fr)',
     sortBy: systemText,
     cell: (node) => systemText(node) ?? '',
   },
   {
     id: 'cpu',
     title: 'CPU',
-    width: '70px',
+    width: '66px',
     align: 'right',
     sortBy: ({ telemetry }) => telemetry?.cpuLoad ?? null,
     cell: (node) => <Cpu node={node} />,
@@ -62,7 +62,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'memory',
     title: 'Memory',
-    width: '120px',
+    width: '116px',
     align: 'right',
     sortBy: ({ telemetry }) => telemetry?.ramAvailableBytes ?? null,
     cell: (node) => <Memory node={node} />,
@@ -70,7 +70,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'cards',
     title: 'Graphics',
-    width: '100px',
+    width: '98px',
     align: 'right',
     sortBy: (node) => cardBytes(node),
     cell: (node) => (cardBytes(node) === 0 ? '' : formatBytes(cardBytes(node))),
@@ -78,7 +78,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'models',
     title: 'Models',
-    width: '88px',
+    width: '84px',
     align: 'right',
     sortBy: ({ deployments }) => deployments.length,
     cell: ({ deployments }) => String(deployments.length),
@@ -86,14 +86,14 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'version',
     title: 'Version',
-    width: '90px',
+    width: '106px',
     sortBy: ({ version }) => version,
     cell: ({ version }) => version ?? '',
   },
   {
     id: 'seen',
     title: 'Heard of',
-    width: '92px',
+    width: '100px',
     sortBy: ({ lastSeenAt }) => lastSeenAt,
     cell: ({ connected, lastSeenAt }) =>
       connected ? 'now' : lastSeenAt === null ? 'never' : <Ago at={lastSeenAt} />,
@@ -103,6 +103,7 @@ const columns: readonly Column<NodeView>[] = [
     title: 'Actions',
     width: '104px',
     align: 'right',
+    pinned: true,
     cell: (node) => (
       <span style={{ display: 'inline-flex' }}>
         <MachineActions node={node} />

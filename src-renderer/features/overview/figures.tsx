@@ -20,17 +20,21 @@ export function Figures({ nodes }: { readonly nodes: readonly NodeView[] }) {
   return (
     <div className="figures">
       <Figure label="Generating" value={formatTokenRate(now?.tokensPerS ?? 0)} unit="tokens/s">
-        <Sparkline values={samples.slice(-sparkSamples).map((sample) => sample.tokensPerS)} />
+        <div className="figure-foot">
+          <Sparkline values={samples.slice(-sparkSamples).map((sample) => sample.tokensPerS)} />
+        </div>
       </Figure>
       <Figure label="Requests running" value={formatCount(now?.requestsRunning ?? 0)} unit="now">
-        <Sparkline values={samples.slice(-sparkSamples).map((sample) => sample.requestsRunning)} />
+        <div className="figure-foot">
+          <Sparkline values={samples.slice(-sparkSamples).map((sample) => sample.requestsRunning)} />
+        </div>
       </Figure>
       <Figure
         label="Machines"
         value={formatCount(eligible)}
         unit={`of ${formatCount(nodes.length)} ${eligible === 1 ? 'takes' : 'take'} work`}
       >
-        <div className="figure-unit">{statusCounts(nodes)}</div>
+        <div className="figure-foot figure-unit">{statusCounts(nodes)}</div>
       </Figure>
       <MemoryTile label="Memory" figure={ram} none="No machine is connected." />
       {vram === null ? null : <MemoryTile label="GPU memory" figure={vram} none="" />}
@@ -73,21 +77,23 @@ function MemoryTile(props: {
   return (
     <Paper withBorder className="figure" role="group" aria-label={label}>
       <div className="figure-label">
-        {label}
-        {oursBytes === null || oursBytes === 0 ? null : <span> · {formatBytes(oursBytes)} by models</span>}
+        <span>{label}</span>
+        {oursBytes === null || oursBytes === 0 ? null : <span>{formatBytes(oursBytes)} by models</span>}
       </div>
       <div>
         <span className="figure-value">{formatBytes(totalBytes - usedBytes)}</span>{' '}
         <span className="figure-unit">free</span>
       </div>
-      <Meter
-        label={`${label} in use`}
-        used={usedBytes}
-        total={totalBytes}
-        text={`${formatBytesOf(usedBytes, totalBytes)} in use`}
-        {...(oursBytes === null ? {} : { ours: oursBytes })}
-      />
-      <div className="figure-unit">{formatBytesOf(usedBytes, totalBytes)} in use</div>
+      <div className="figure-foot">
+        <Meter
+          label={`${label} in use`}
+          used={usedBytes}
+          total={totalBytes}
+          text={`${formatBytesOf(usedBytes, totalBytes)} in use`}
+          {...(oursBytes === null ? {} : { ours: oursBytes })}
+        />
+        <div className="figure-unit">{formatBytesOf(usedBytes, totalBytes)} in use</div>
+      </div>
     </Paper>
   );
 }

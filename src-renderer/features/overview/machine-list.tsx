@@ -12,7 +12,7 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'name',
     title: 'Name',
-    width: 'minmax(84px, 1.4fr)',
+    width: 'minmax(80px, 1.4fr)',
     sortBy: (node) => node.name,
     cell: (node) => (
       <a href={hrefTo('machines', node.id)} className="row-title">
@@ -23,15 +23,15 @@ const columns: readonly Column<NodeView>[] = [
   {
     id: 'status',
     title: 'Status',
-    width: '104px',
+    width: '98px',
     sortBy: (node) => node.status,
     cell: (node) => <NodeStatusMark status={node.status} />,
   },
-  { id: 'cpu', title: 'CPU', width: '62px', align: 'right', cell: (node) => <Cpu node={node} /> },
+  { id: 'cpu', title: 'CPU', width: '60px', align: 'right', cell: (node) => <Cpu node={node} /> },
   {
     id: 'memory',
     title: 'Memory',
-    width: 'minmax(76px, 1.3fr)',
+    width: 'minmax(94px, 1.3fr)',
     cell: (node) => <Ram node={node} />,
   },
 ];
@@ -45,7 +45,7 @@ export function MachineList({ nodes }: { readonly nodes: readonly NodeView[] }) 
       rowKey={(node) => node.id}
       rowHeight={44}
       maxHeight={340}
-      minWidth={346}
+      minWidth={352}
     />
   );
 }
@@ -63,7 +63,6 @@ function Ram({ node }: { readonly node: NodeView }) {
   return (
     <div className="row-memory">
       <div>
-        {' '}
         <Meter
           label={`Memory of ${node.name} in use`}
           used={figure.usedBytes}
@@ -72,7 +71,7 @@ function Ram({ node }: { readonly node: NodeView }) {
           {...(figure.oursBytes === null ? {} : { ours: figure.oursBytes })}
         />
         <span className="figure-unit">{text}</span>
-      </div>{' '}
+      </div>
     </div>
   );
 }

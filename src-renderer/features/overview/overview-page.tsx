@@ -145,7 +145,7 @@ function NoMachines() {
       icon={IconDeviceDesktopPlus}
       title="No machine has joined yet"
       action={
-        <Button component="a" href={hrefTo('machines')} mt="xs">
+        <Button component="a" href={hrefTo('machines')}>
           Add a machine
         </Button>
       }
@@ -163,7 +163,7 @@ function NoModels({ hasMachines }: { readonly hasMachines: boolean }) {
       title="Nothing is loaded"
       action={
         hasMachines ? (
-          <Button component="a" href={hrefTo('models')} mt="xs">
+          <Button component="a" href={hrefTo('models')}>
             Load a model
           </Button>
         ) : null

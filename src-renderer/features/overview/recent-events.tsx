@@ -20,7 +20,6 @@ export function RecentEvents() {
   return (
     <Section
       title="Recent events"
-
       flush
       actions={
         <a className="section-link" href={hrefTo('events')}>

@@ -16,7 +16,10 @@ export const TurnView = memo(function TurnView({ turn }: { readonly turn: Turn }
           <div className={classes['text']}>{plainText(turn.thought, true)}</div>
         </details>
       )}
-      {turn.text !== '' && <div className={classes['text']}>{plainText(turn.text, true)}</div>}
+      {turn.text !== '' && (
+        // Models begin with a space more often than not.
+        <div className={classes['text']}>{plainText(turn.text.trimStart(), true)}</div>
+      )}
       {turn.state === 'waiting' && (
         <Group gap="xs">
           <Loader size="xs" type="dots" />

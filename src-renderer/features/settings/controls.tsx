@@ -12,8 +12,8 @@ export interface ControlProps {
   readonly error: string | undefined;
   readonly disabled: boolean;
   readonly onChange: (value: unknown) => void;
-  /** GPUs of this machine. */
-  readonly gpus: readonly Device[];
+  /** GPUs of this machine; null: nobody knows them yet. */
+  readonly gpus: readonly Device[] | null;
 }
 
 export const unitBytes = { GiB: 2 ** 30, 'MiB/s': 2 ** 20 } as const;
@@ -71,7 +71,7 @@ export function Control(props: ControlProps) {
           {...named}
           className="setting-wide"
           value={Array.isArray(value) ? (value as string[]) : []}
-          onChange={onChange}
+          onChange={(next) => onChange(wordsOf(next))}
           placeholder={Array.isArray(value) && value.length > 0 ? '' : kind.placeholder}
           acceptValueOnBlur
           splitChars={[',', ' ']}
@@ -124,6 +124,12 @@ export function Control(props: ControlProps) {
         />
       );
   }
+}
+
+/** A comma that was typed after the last word belongs to no word. */
+function wordsOf(entries: readonly string[]): string[] {
+  const words = entries.flatMap((entry) => entry.split(',')).map((word) => word.trim());
+  return [...new Set(words.filter((word) => word !== ''))];
 }
 
 /** Kinds whose label is a real label of one control. The others are groups named by it. */

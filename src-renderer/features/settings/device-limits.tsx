@@ -9,13 +9,14 @@ const GiB = 2 ** 30;
 export function DeviceLimits(props: {
   readonly id: string;
   readonly value: Readonly<Record<string, number>>;
-  readonly gpus: readonly Device[];
+  /** null: nobody knows them yet. */
+  readonly gpus: readonly Device[] | null;
   readonly error: string | undefined;
   readonly disabled: boolean;
   readonly onChange: (value: Readonly<Record<string, number>>) => void;
 }) {
   const { id, value, gpus, error, disabled, onChange } = props;
-  const ids = [...new Set([...gpus.map((gpu) => gpu.id), ...Object.keys(value)])];
+  const ids = [...new Set([...(gpus ?? []).map((gpu) => gpu.id), ...Object.keys(value)])];
   const change = (device: string, next: number | string): void => {
     const others = Object.fromEntries(Object.entries(value).filter(([name]) => name !== device));
     onChange(next === '' ? others : { ...others, [device]: Math.round(Number(next) * GiB) });
@@ -23,14 +24,14 @@ export function DeviceLimits(props: {
   if (ids.length === 0) {
     return (
       <Text size="sm" c="dimmed" id={id}>
-        This machine lends no GPU.
+        {gpus === null ? 'Its GPUs are known once it is connected.' : 'It has no GPU that Covey can use.'}
       </Text>
     );
   }
   return (
     <div role="group" aria-labelledby={`${id}-label`} aria-describedby={`${id}-help`} className="schedule">
       {ids.map((device) => {
-        const gpu = gpus.find((one) => one.id === device);
+        const gpu = gpus?.find((one) => one.id === device);
         const limit = value[device];
         return (
           <NumberInput

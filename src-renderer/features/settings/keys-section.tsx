@@ -124,28 +124,28 @@ function KeyTable({ keys }: { readonly keys: readonly KeyView[] }) {
     {
       id: 'name',
       title: 'Name',
-      width: 'minmax(110px, 2fr)',
+      width: 'minmax(76px, 2fr)',
       sortBy: (key) => key.name,
       cell: (key) => <Name>{key.name}</Name>,
     },
     {
       id: 'scope',
       title: 'May',
-      width: '110px',
+      width: '98px',
       sortBy: (key) => key.scope,
       cell: (key) => scopes.find(({ value }) => value === key.scope)?.label,
     },
     {
       id: 'created',
       title: 'Created',
-      width: '110px',
+      width: '92px',
       sortBy: (key) => key.createdAt,
       cell: (key) => <Ago at={key.createdAt} />,
     },
     {
       id: 'used',
       title: 'Last used',
-      width: '110px',
+      width: '104px',
       sortBy: (key) => key.lastUsedAt,
       cell: (key) => (key.lastUsedAt === null ? 'Never' : <Ago at={key.lastUsedAt} />),
     },
@@ -153,8 +153,9 @@ function KeyTable({ keys }: { readonly keys: readonly KeyView[] }) {
       id: 'revoke',
       title: 'Revoke',
       titleHidden: true,
-      width: '92px',
+      width: '100px',
       align: 'right',
+      pinned: true,
       cell: (key) => (
         <Button
           size="compact-sm"
@@ -175,7 +176,7 @@ function KeyTable({ keys }: { readonly keys: readonly KeyView[] }) {
       columns={columns}
       rowKey={(key) => key.id}
       maxHeight={300}
-      minWidth={540}
+      minWidth={490}
       empty={
         <EmptyState icon={IconKey} title="No keys yet">
           Apps on this machine need none. Create one before you open Covey to your network.

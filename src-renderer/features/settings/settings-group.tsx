@@ -1,7 +1,7 @@
 import { ActionIcon, Button, Group, Text, Tooltip } from '@mantine/core';
 import { IconRestore } from '@tabler/icons-react';
 import { useState, type ReactNode } from 'react';
-import type { LendState } from '#shared/domain/lend.ts';
+import type { LendMeans } from '#shared/api/self.ts';
 import type { Device } from '#shared/domain/node.ts';
 import { defaultSettings, type Settings } from '#shared/settings.ts';
 import { Section } from '../../components/page.tsx';
@@ -15,8 +15,9 @@ import { useSave } from './use-save.ts';
 export interface SettingsGroupProps {
   readonly group: FieldGroup;
   readonly settings: Settings;
-  readonly gpus: readonly Device[];
-  readonly lend: LendState | null;
+  readonly gpus: readonly Device[] | null;
+  /** Rules that this machine cannot keep to. */
+  readonly unavailable: LendMeans['unavailable'];
   /** Asked before a switch takes effect; false: it does not. */
   readonly allow?: (field: Field, value: unknown) => Promise<boolean>;
   /** Under the title: what is so now. */
@@ -63,7 +64,7 @@ export function SettingsGroup(props: SettingsGroupProps) {
             error={problems[field.path]}
             saving={save.isPending}
             gpus={props.gpus}
-            unavailable={props.lend?.unavailable.find(({ rule }) => rule === field.rule)?.reason}
+            unavailable={props.unavailable.find(({ rule }) => rule === field.rule)?.reason}
             onChange={(value) => void put(field, value)}
           />
         ))}
@@ -96,7 +97,7 @@ function SettingRow(props: {
   readonly value: unknown;
   readonly error: string | undefined;
   readonly saving: boolean;
-  readonly gpus: readonly Device[];
+  readonly gpus: readonly Device[] | null;
   /** Why this machine cannot keep to it. */
   readonly unavailable: string | undefined;
   readonly onChange: (value: unknown) => void;
@@ -120,15 +121,12 @@ function SettingRow(props: {
         <Text size="sm" c="dimmed" id={`${id}-help`}>
           {field.help}
           {props.unavailable === undefined ? null : (
-            <span className="setting-unavailable">
-              {' '}
-              Not available on this system: {plainText(props.unavailable)}
-            </span>
+            <span className="setting-unavailable"> {unavailableWords(plainText(props.unavailable))}</span>
           )}
         </Text>
       </div>
       <div className="setting-control">
-        {isUsual || isImmediate(field) ? null : (
+        {isUsual || isImmediate(field) || !hasOneControl(field) ? null : (
           <Tooltip label="Back to the default">
             <ActionIcon
               variant="subtle"
@@ -152,6 +150,12 @@ function SettingRow(props: {
       </div>
     </div>
   );
+}
+
+const unavailable = 'Not available on this system';
+/** Some sensors say no more than that. */
+function unavailableWords(reason: string): string {
+  return reason.toLowerCase() === unavailable.toLowerCase() ? `${unavailable}.` : `${unavailable}: ${reason}`;
 }
 
 /** A bound, as the field shows its values. */

@@ -3,20 +3,21 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import type { SettingsView } from '#shared/api/access.ts';
 import type { StatusView } from '#shared/api/schema.ts';
 import type { SelfView } from '#shared/api/self.ts';
-import type { Device } from '#shared/domain/node.ts';
 import { confirm } from '../../components/confirm.tsx';
 import { CopyField } from '../../components/copy.tsx';
 import { ErrorState, LoadingRows } from '../../components/states.tsx';
 import { Page, Section } from '../../components/page.tsx';
-import { StatusMark } from '../../components/status.tsx';
 import { Ago } from '../../components/text.tsx';
 import { formatDateTime } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
-import { useNodes, useRead, useSettings, useStatus } from '../../queries/queries.ts';
+import { useRead, useSettings, useStatus } from '../../queries/queries.ts';
 import { apiGroup, desktopGroup, discoveryGroup, lanGroup, lendGroups, type Field } from './fields.ts';
 import { KeysSection } from './keys-section.tsx';
+import { LendNow } from './lend-now.tsx';
+import { OwnedElsewhere } from './owned-elsewhere.tsx';
 import { SecretSection } from './secret-section.tsx';
 import { SettingsGroup } from './settings-group.tsx';
+import { SignInSection } from './sign-in-section.tsx';
 import './settings.css';
 
 /** All that can be set, with what it does; keys and secrets; what this controller is. */
@@ -25,6 +26,7 @@ export function SettingsPage() {
   const self = useRead('self');
   const status = useStatus();
   const error = settings.error ?? self.error ?? status.error;
+  if (settings.error?.code === 'owner_required') return <OwnedElsewhere status={status.data} />;
   return (
     <Page title="Settings" lead="Of the machine whose address this is: the controller of this covey.">
       {settings.data !== undefined && self.data !== undefined && status.data !== undefined ? (
@@ -49,11 +51,8 @@ function Loaded(props: {
 }) {
   const { view, self, status } = props;
   const { settings } = view;
-  const node = useNodes().data?.nodes.find(({ id }) => id === self.nodeId);
-  const devices = node?.hardware?.devices;
-  const gpus: readonly Device[] =
-    devices?.known === true ? devices.value.filter(({ kind }) => kind === 'gpu') : [];
-  const common = { settings, gpus, lend: self.lend };
+  const means = useRead('lendMeans').data;
+  const common = { settings, gpus: means?.gpus ?? [], unavailable: means?.unavailable ?? [] };
   return (
     <div className="columns settings-columns">
       <div>
@@ -67,13 +66,14 @@ function Loaded(props: {
             key={group.id}
             {...common}
             group={group}
-            head={group.id === 'lend' ? <LendNow lend={self.lend} /> : null}
+            head={group.id === 'lend' ? <LendNow lend={self.lend} absent={lendsNothing} /> : null}
           />
         ))}
       </div>
       <div>
         <SettingsGroup {...common} group={apiGroup} />
         <KeysSection />
+        <SignInSection lanAddresses={view.lanAddresses} />
         <SettingsGroup {...common} group={lanGroup} allow={(field, value) => allowLan(view, field, value)}>
           <LanNow view={view} />
         </SettingsGroup>
@@ -86,30 +86,12 @@ function Loaded(props: {
   );
 }
 
-/** What the rules come to now. */
-function LendNow({ lend }: { readonly lend: SelfView['lend'] }) {
-  return (
-    <div className="setting-now">
-      {lend === null ? (
-        <Text size="sm" c="dimmed">
-          This controller does not lend itself: these rules count as soon as it does. The rules of every other
-          machine are set there, in its app or by <code>covey lend</code>.
-        </Text>
-      ) : lend.lending ? (
-        <StatusMark tone="good">Lent now</StatusMark>
-      ) : (
-        <>
-          <StatusMark tone="quiet">Not lent now</StatusMark>
-          {lend.heldBackBy.map(({ rule, message }) => (
-            <Text key={rule} size="sm">
-              {plainText(message)}
-            </Text>
-          ))}
-        </>
-      )}
-    </div>
-  );
-}
+const lendsNothing = (
+  <>
+    This controller does not lend itself: these rules count as soon as it does. The rules of every other
+    machine are set there, under “This computer” or by <code>covey lend</code>.
+  </>
+);
 
 /** Turning LAN access off ends the page of somebody who came over it. */
 async function allowLan(view: SettingsView, field: Field, value: unknown): Promise<boolean> {

@@ -1,18 +1,29 @@
 import { accessRoutes } from '#shared/api/access.ts';
+import { defaults } from '#shared/config.ts';
+import { carriedMs } from '../../../nodejs/access/login-codes.ts';
 import { ApiAnswer, apiGroup } from '../../../nodejs/http/api-group.ts';
 import type { RouteGroup } from '../../../nodejs/http/router.ts';
 import type { AccessControl } from '../../access/access.ts';
 
-const { loginCode, redeem, logout, keys, createKey, revokeKey } = accessRoutes;
+const { loginCode, signInCode, redeem, logout, keys, createKey, revokeKey } = accessRoutes;
 
 /** Logins and API keys. @param apiAddress where the one-time link leads */
 export function accessRoutesGroup(access: AccessControl, apiAddress: () => string): RouteGroup {
   return apiGroup(
-    { loginCode, redeem, logout, keys, createKey, revokeKey },
+    { loginCode, signInCode, redeem, logout, keys, createKey, revokeKey },
     {
       loginCode() {
         const { code, expiresAt } = access.loginCode();
         return { code, url: `${apiAddress()}/#code=${code}`, expiresAt };
+      },
+      signInCode() {
+        const { code, expiresAt } = access.signInCode();
+        return {
+          code,
+          url: `http://localhost:${defaults.apiPort}/#code=${code}`,
+          expiresAt,
+          lifeMs: carriedMs,
+        };
       },
       redeem: ({ body, call }) => access.redeem(body.code, call),
       logout({ call }) {

@@ -49,6 +49,11 @@ function scriptedService(): ControllerService {
       listener({ id: null, at: 1, kind: 'live', level: 'info', message: 'all' });
       return () => void live.delete(listener);
     },
+    subscribeLogs(listener: (event: ApiEvent) => void) {
+      live.add(listener);
+      listener({ id: null, at: 1, kind: 'logs', level: 'info', message: 'Log lines', lines: [] });
+      return () => void live.delete(listener);
+    },
     subscribe(lastId: number | null, listener: (event: ApiEvent) => void) {
       calls.push({ method: 'subscribe', args: [lastId] });
       if (lastId !== null) past.forEach(listener);
@@ -58,7 +63,9 @@ function scriptedService(): ControllerService {
   };
   return new Proxy(service as unknown as ControllerService, {
     get: (target, name) =>
-      name === 'subscribe' || name === 'subscribeLive' ? target[name].bind(target) : record(String(name)),
+      name === 'subscribe' || name === 'subscribeLive' || name === 'subscribeLogs'
+        ? target[name].bind(target)
+        : record(String(name)),
   });
 }
 
@@ -373,6 +380,15 @@ describe('events', () => {
     client.close();
     await expect.poll(() => [listeners.size, live.size]).toEqual([1, 0]);
     plain.close();
+  });
+
+  it('are log lines alone for those who ask for them', async () => {
+    const client = await rawClient(server.port);
+    client.send(getText(server.port, '/api/events?logs=1'));
+    expect(await client.until('"lines":[]')).toContain('"kind":"logs"');
+    expect([listeners.size, live.size]).toEqual([0, 1]);
+    client.close();
+    await expect.poll(() => live.size).toBe(0);
   });
 
   it('go on where a follower was cut off', async () => {

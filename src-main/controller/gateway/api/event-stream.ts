@@ -13,11 +13,12 @@ const waitingBytes = 1024 * 1024;
 
 const followHeaders = z.object({ 'last-event-id': z.coerce.number().int().nonnegative().optional() });
 
-const followQuery = z.strictObject({ live: z.enum(['0', '1']).default('0') });
+const flag = z.enum(['0', '1']).default('0');
+const followQuery = z.strictObject({ live: flag, logs: flag });
 
 /**
  * `GET /api/events`: server-sent events; `Last-Event-ID` brings back those since then that are still kept, `?live=1`
- * asks for live figures.
+ * asks for live figures. `?logs=1` brings the machines' log lines and nothing else.
  */
 export function createEventStream(service: ControllerService): (call: HttpCall) => void {
   let subscribers = 0;
@@ -28,7 +29,7 @@ export function createEventStream(service: ControllerService): (call: HttpCall) 
       throw new CoveyError('too_many_requests', why);
     }
     const lastId = check(followHeaders, req.headers, 'The headers')['last-event-id'] ?? null;
-    const { live } = check(followQuery, Object.fromEntries(query), 'The query');
+    const { live, logs } = check(followQuery, Object.fromEntries(query), 'The query');
 
     res.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' });
     // A comment at once, so that the subscriber knows that it is connected.
@@ -36,7 +37,8 @@ export function createEventStream(service: ControllerService): (call: HttpCall) 
     subscribers++;
     let limitBytes = Infinity;
     const listener = (event: ApiEvent): void => send(res, textOf(event), limitBytes);
-    const unsubscribe = [service.subscribe(lastId, listener)];
+    const unsubscribe =
+      logs === '1' ? [service.subscribeLogs(listener)] : [service.subscribe(lastId, listener)];
     if (live === '1') unsubscribe.push(service.subscribeLive(listener));
     limitBytes = res.writableLength + waitingBytes;
     const heartbeat = setInterval(() => res.write(': alive\n\n'), heartbeatMs);
