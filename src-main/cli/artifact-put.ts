@@ -92,7 +92,7 @@ async function putLocal(
   let sentBytes = 0;
   for (let round = 1; ; round += 1) {
     const upload = await api.call('startUpload', { body, timeoutMs: finishMs, signal });
-    sentBytes += await send(context, upload.id, upload.needed as ArtifactId[], where, name, live, signal);
+    sentBytes += await send(context, upload.id, upload.needed, where, name, live, signal);
     live.update(`Putting ${printable(name)}`, 'verifying');
     try {
       const params = { id: upload.id };

@@ -120,7 +120,9 @@ function waitingNotes(job: JobRecord, shares: readonly ShareView[]): string[] {
   if (course.phase === 'collecting' || job.preparation?.phase === 'active') return [];
   const able = shares.filter((share) => share.whyNot === null);
   if (able.length > 0) return [];
-  const reasons = shares.map((share) => `${share.nodeName}: ${(share.whyNot ?? '').replace(/\.$/, '')}`).slice(0, 8);
+  const reasons = shares
+    .map((share) => `${share.nodeName}: ${(share.whyNot ?? '').replace(/\.$/, '')}`)
+    .slice(0, 8);
   return [
     reasons.length === 0
       ? 'It waits: no machine has joined yet.'

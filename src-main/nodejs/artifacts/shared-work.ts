@@ -51,7 +51,7 @@ export function createSharedWork<T>(): SharedWork<T> {
           },
           (error: unknown) => {
             leave();
-            reject(error as Error);
+            reject(error);
           },
         );
         return undefined;

@@ -30,7 +30,9 @@ test.each([
 
 test('a manifest from outside is judged by the same rules', () => {
   const entry = { type: 'file', ...file('b') };
-  expect(checkManifest({ version: 1, entries: [entry, { ...entry, path: 'a' }] })).toMatchObject({ ok: false });
+  expect(checkManifest({ version: 1, entries: [entry, { ...entry, path: 'a' }] })).toMatchObject({
+    ok: false,
+  });
   expect(checkManifest({ version: 1, entries: [{ ...entry, path: 'x/y' }] })).toMatchObject({ ok: false });
   expect(checkManifest({ version: 2, entries: [] })).toMatchObject({ ok: false });
   expect(checkManifest(null)).toMatchObject({ ok: false });
