@@ -51,7 +51,7 @@ export function createSharedWork<T>(): SharedWork<T> {
           },
           (error: unknown) => {
             leave();
-            reject(error);
+            reject(error instanceof Error ? error : new Error(String(error)));
           },
         );
         return undefined;
