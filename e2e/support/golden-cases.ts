@@ -734,6 +734,25 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     wrong: 'resume',
     json: 'resume',
   },
+  pause: {
+    happy: { words: 'pause attic', scripts: { pause: () => ({ ...attic, status: 'paused', drain: null }) } },
+    empty: { words: 'pause desk', scripts: { pause: noNode, nodes: () => ({ nodes: [] }) }, code: 1 },
+    wrong: 'pause',
+    json: 'pause',
+  },
+  rename: {
+    happy: {
+      words: 'rename desk study',
+      scripts: { renameNode: () => exampleNode({ name: 'study' }), node: () => exampleNode() },
+    },
+    empty: {
+      words: 'rename desk study',
+      scripts: { renameNode: noNode, node: noNode, nodes: () => ({ nodes: [] }) },
+      code: 1,
+    },
+    wrong: 'rename desk',
+    json: 'renameNode',
+  },
   remove: {
     happy: { words: 'remove desk --yes', scripts: { node: () => exampleNode(), removeNode: () => ({}) } },
     empty: { words: 'remove desk --yes', scripts: { node: noNode, nodes: () => ({ nodes: [] }) }, code: 1 },
