@@ -3,6 +3,7 @@ import type { LendRules } from '#shared/domain/lend.ts';
 import type { Device } from '#shared/domain/node.ts';
 import { DeviceLimits } from './device-limits.tsx';
 import type { Field } from './fields.ts';
+import { NetworkUseEditor } from './network-use.tsx';
 import { ScheduleEditor } from './schedule-editor.tsx';
 
 export interface ControlProps {
@@ -123,6 +124,16 @@ export function Control(props: ControlProps) {
           onChange={onChange}
         />
       );
+    case 'network':
+      return (
+        <NetworkUseEditor
+          id={id}
+          value={(value ?? null) as LendRules['network']}
+          error={error}
+          disabled={disabled}
+          onChange={onChange}
+        />
+      );
   }
 }
 
@@ -134,7 +145,7 @@ function wordsOf(entries: readonly string[]): string[] {
 
 /** Kinds whose label is a real label of one control. The others are groups named by it. */
 export function hasOneControl(field: Field): boolean {
-  return field.kind.type !== 'schedule' && field.kind.type !== 'devices' && field.kind.type !== 'choice';
+  return !['schedule', 'devices', 'network', 'choice'].includes(field.kind.type);
 }
 
 /** Kinds that take effect at once; what is typed waits for "Save". */

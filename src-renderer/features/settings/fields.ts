@@ -14,7 +14,8 @@ export type FieldKind =
       readonly options: readonly { readonly value: string; readonly label: string }[];
     }
   | { readonly type: 'schedule' }
-  | { readonly type: 'devices' };
+  | { readonly type: 'devices' }
+  | { readonly type: 'network' };
 
 export interface Field {
   /** As `covey config` has it: `lan.port`. */
@@ -158,6 +159,12 @@ export const lendGroups: readonly FieldGroup[] = [
         label: 'Programs of members',
         help: 'Programs that members send. Allow it only among people whom you trust with this machine.',
         kind: { type: 'switch' },
+      },
+      {
+        path: 'lend.network',
+        label: 'Network for such programs',
+        help: 'Programs that ask for it see the network of this machine, and may be reached at these ports.',
+        kind: { type: 'network' },
       },
     ],
   },
