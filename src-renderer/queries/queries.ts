@@ -30,6 +30,14 @@ export type ReadRoute = Extract<
   | 'self'
   | 'discovery'
   | 'links'
+  | 'jobs'
+  | 'job'
+  | 'jobSpec'
+  | 'jobStats'
+  | 'jobPartitions'
+  | 'jobLog'
+  | 'tasks'
+  | 'artifacts'
 >;
 
 type Reading<R extends ReadRoute> = UseQueryResult<ApiAnswer<R>, CoveyError>;
