@@ -305,7 +305,7 @@ napi_value open_mapping(napi_env env, napi_callback_info info) {
     ck_mapping_error error;
     ck_mapping *const mapped = ck_mapping_open(path.c_str(), offset, bytes, &error);
     if (mapped == nullptr) {
-        fail(env, error.code[0] == '\0' ? nullptr : error.code, path + ": " + error.text);
+        fail(env, error.code[0] == '\0' ? nullptr : error.code, error.text);
     }
     auto *const handle = new MappingHandle{ new Mapping{ mapped } };
     napi_value object;

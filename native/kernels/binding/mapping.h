@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct ck_mapping ck_mapping;
 
 /* What went wrong: a constant for Node.js's `error.code` (or ""), and the system's words. */
@@ -26,5 +30,9 @@ uint64_t ck_mapping_bytes(const ck_mapping *mapping);
  */
 int ck_mapping_is_unchanged(const ck_mapping *mapping);
 void ck_mapping_close(ck_mapping *mapping);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
