@@ -27,6 +27,7 @@ export function builtNames() {
     program('llama-server'),
     program('ggml-rpc-server'),
     program('covey-launch'),
+    'covey-kernels.node',
     // CMake's suffix for a module is .so on macOS too, and that is what ggml looks for.
     windows ? 'ggml-rpc.dll' : 'libggml-rpc.so',
   ];

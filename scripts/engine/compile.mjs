@@ -53,6 +53,7 @@ async function attempt(inputs, toolchain, work, log) {
     `-DLLAMA_SOURCE_DIR=${source}`,
     `-DLLAMA_SOURCE_COMMIT=${inputs.sourceCommit.slice(0, 7)}`,
     `-DSHIPPED_LIBRARY_DIR=${inputs.libraryDirectory}`,
+    `-DNODE_API_INCLUDE_DIR=${inputs.nodeApiDirectory}`,
     ...definitions,
   ]);
   const jobs = Math.max(1, Math.min(os.cpus().length, Math.floor(os.totalmem() / bytesPerJob)));

@@ -33,13 +33,15 @@ export const formatVersion = 1;
  * @property {string} patchesHash
  * @property {string} libraryDirectory absolute path of the shipped libraries to link against
  * @property {ShippedFile[]} shipped files to put into the engine directory
+ * @property {string} nodeApiDirectory absolute path of Node-API's headers
+ * @property {string} nodeApiVersion
  * @property {Recipe} recipe
  */
 
 /**
  * Our own sources.
  * @typedef {object} Recipe
- * @property {{ name: string, content: Buffer }[]} files `llama/...` and `launcher/...`
+ * @property {{ name: string, content: Buffer }[]} files `kernels/...`, `launcher/...` and `llama/...`
  * @property {string} hash over all of them
  * @property {string} buildHash over what decides how llama.cpp is built, comments and layout aside
  */
@@ -68,7 +70,8 @@ export async function readInputs(root) {
   const main = path.join(root, 'node_modules', 'node-llama-cpp');
   const scope = path.join(root, 'node_modules', '@node-llama-cpp');
   const base = path.join(scope, packageName);
-  for (const needed of [main, base]) {
+  const nodeApi = path.join(root, 'node_modules', 'node-api-headers');
+  for (const needed of [main, base, nodeApi]) {
     if (!existsSync(path.join(needed, 'package.json'))) {
       throw new Error(
         `${path.relative(root, needed)} is not installed. Run "npm ci --include=optional"; on Linux the system ` +
@@ -96,6 +99,8 @@ export async function readInputs(root) {
     patchesHash: hashOf(patches.map((file) => ({ name: path.basename(file), content: readFileSync(file) }))),
     libraryDirectory,
     shipped: await shippedFiles(scope, packageName, libraryDirectory),
+    nodeApiDirectory: path.join(nodeApi, 'include'),
+    nodeApiVersion: readJson(path.join(nodeApi, 'package.json')).version,
     recipe: readRecipe(root),
   };
 }
@@ -107,6 +112,7 @@ export function contentKey(inputs, compiler) {
     `node-llama-cpp ${inputs.nodeLlamaCppVersion}`,
     `source ${inputs.sourceCommit} ${inputs.patchesHash}`,
     `recipe ${inputs.recipe.hash}`,
+    `node-api ${inputs.nodeApiVersion}`,
     `target ${process.platform} ${process.arch}`,
     `compiler ${compiler}`,
     ...inputs.shipped.map((file) => `${packageOf(file.source)} ${file.name} ${file.bytes}`),
@@ -144,9 +150,11 @@ export function buildIdOf(inputs, rpcProtocolVersion) {
 /** @returns {Recipe} */
 function readRecipe(root) {
   const native = path.join(root, 'native');
-  const files = ['launcher', 'llama'].flatMap((folder) =>
+  const files = ['kernels', 'launcher', 'llama'].flatMap((folder) =>
     listFiles(path.join(native, folder))
-      .filter((file) => /(?:CMakeLists\.txt|\.cmake|\.c|\.cpp|\.h)$/.test(file))
+      .filter((file) => /(?:CMakeLists\.txt|\.cmake|\.c|\.cpp|\.h|\.inc)$/.test(file))
+      // What tests and benches build is not in an engine directory.
+      .filter((file) => !/^kernels[\\/](?:test|bench)[\\/]/.test(path.relative(native, file)))
       .map((file) => ({
         name: path.relative(native, file).split(path.sep).join('/'),
         // A checkout on Windows may have other line ends.

@@ -26,6 +26,8 @@ export interface ApiClient {
     readonly signal: AbortSignal;
     readonly onOpen: () => void;
   }): AsyncGenerator<readonly LogLine[]>;
+  /** Bytes in, or out, of a path of `/api`: chunks and contents of artifacts. */
+  bytes(method: 'GET' | 'PUT', path: `/api/${string}`, signal: AbortSignal, body?: Blob): Promise<Response>;
   /** The answer to a POST to `/v1`, as text while it arrives. */
   streamText(
     path: `/v1/${string}`,
@@ -62,10 +64,10 @@ export function createApiClient({ token, onLoggedOut }: ApiClientOptions): ApiCl
         method,
         headers: {
           ...(login === null ? {} : { authorization: `Bearer ${login}` }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(body === undefined || body instanceof Blob ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        ...(body === undefined ? {} : { body: body instanceof Blob ? body : JSON.stringify(body) }),
         credentials: 'omit',
         cache: 'no-store',
         redirect: 'error',
@@ -126,6 +128,8 @@ export function createApiClient({ token, onLoggedOut }: ApiClientOptions): ApiCl
       for await (const { lines } of stream('logs=1', {}, signal, onOpen))
         if (lines !== undefined) yield lines;
     },
+
+    bytes: (method, path, signal, body) => send(method, path, body, signal),
 
     async *streamText(path, body, signal) {
       const response = await send('POST', path, body, signal);

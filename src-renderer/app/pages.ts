@@ -1,8 +1,10 @@
 import {
   IconApi,
+  IconChecklist,
   IconDevices,
   IconLayoutDashboard,
   IconMessages,
+  IconPackages,
   IconSettings,
   IconStack2,
   IconTimeline,
@@ -43,6 +45,22 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
     label: 'Models',
     icon: IconStack2,
     ...page(async () => ({ default: (await import('../features/models/models-page.tsx')).ModelsPage })),
+  },
+  {
+    path: 'jobs',
+    label: 'Jobs',
+    icon: IconChecklist,
+    component: lazy(async () => ({
+      default: (await import('../features/jobs/jobs-page.tsx')).JobsPage,
+    })),
+  },
+  {
+    path: 'artifacts',
+    label: 'Artifacts',
+    icon: IconPackages,
+    component: lazy(async () => ({
+      default: (await import('../features/artifacts/artifacts-page.tsx')).ArtifactsPage,
+    })),
   },
   {
     path: 'playground',

@@ -31,6 +31,8 @@ export interface DataTableProps<Row> {
   readonly onRowClick?: (row: Row) => void;
   readonly initialSort?: { readonly id: string; readonly descending: boolean };
   readonly empty?: ReactNode;
+  /** Which rows can be seen, and some before and after them: those before others can be left out until then. */
+  readonly onRange?: (from: number, to: number) => void;
   /** The last row is about to be seen: more can be fetched. */
   readonly onEnd?: () => void;
 }
@@ -51,7 +53,9 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     overscan: 12,
     getItemKey: (index) => rowKey(rows[index] as Row),
     onChange: (instance) => {
-      const last = instance.getVirtualItems().at(-1);
+      const items = instance.getVirtualItems();
+      const [first, last] = [items[0], items.at(-1)];
+      if (first !== undefined && last !== undefined) props.onRange?.(first.index, last.index);
       if (last !== undefined && last.index >= rows.length - 2) props.onEnd?.();
     },
   });

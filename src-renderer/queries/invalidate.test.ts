@@ -21,6 +21,7 @@ it.each<[string, readonly ApiRoute[]]>([
   ['audit-key-created', ['keys', 'settings']],
   ['audit-setting-changed', ['settings', 'self']],
   ['security-token-refused', []],
+  ['job-done', ['jobs', 'job', 'jobPartitions', 'jobStats', 'tasks', 'artifacts']],
   ['something-new', ['deployments', 'nodes', 'status']],
 ])('%s makes %j out of date', (kind, routes) => expect(routesOf(event(kind))).toEqual(routes));
 

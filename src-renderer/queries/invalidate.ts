@@ -12,7 +12,15 @@ const rules: readonly (readonly [RegExp, readonly ApiRoute[]])[] = [
   [/^security-/, []],
   [/^(model|transfer)/, ['models']],
   [/^network-/, ['links', 'nodes']],
-  [/^(node|session|drain|hardware)/, ['nodes', 'status', 'deployments', 'links', 'pending', 'models']],
+  [
+    /^(job|distribution|partition|share|gang)/,
+    ['jobs', 'job', 'jobPartitions', 'jobStats', 'tasks', 'artifacts'],
+  ],
+  [/^artifact/, ['artifacts']],
+  [
+    /^(node|session|drain|hardware)/,
+    ['nodes', 'status', 'deployments', 'links', 'pending', 'models', 'job', 'artifacts'],
+  ],
 ];
 const otherwise: readonly ApiRoute[] = ['deployments', 'nodes', 'status'];
 

@@ -31,6 +31,14 @@ export type ReadRoute = Extract<
   | 'lendMeans'
   | 'discovery'
   | 'links'
+  | 'jobs'
+  | 'job'
+  | 'jobSpec'
+  | 'jobStats'
+  | 'jobPartitions'
+  | 'jobLog'
+  | 'tasks'
+  | 'artifacts'
 >;
 
 type Reading<R extends ReadRoute> = UseQueryResult<ApiAnswer<R>, CoveyError>;

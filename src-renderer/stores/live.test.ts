@@ -29,6 +29,7 @@ const live = (at: number, nodes: NodeLive[], deployments: DeploymentLive[] = [])
   nodes,
   deployments,
   transfers: [],
+  jobs: [],
 });
 
 it('keeps what did not change, and forgets all that a new connection does not name', () => {

@@ -1,5 +1,5 @@
 import { create } from 'zustand';
-import type { DeploymentLive, Live, NodeLive } from '#shared/api/dashboard.ts';
+import type { DeploymentLive, JobLive, Live, NodeLive } from '#shared/api/dashboard.ts';
 import type { ApiEvent, TransferView } from '#shared/api/schema.ts';
 
 /** A moment of the whole covey, for charts. */
@@ -17,6 +17,8 @@ interface LiveState {
   readonly deployments: ReadonlyMap<string, DeploymentLive>;
   /** Imports and downloads, also those that ended lately. */
   readonly transfers: ReadonlyMap<string, TransferView>;
+  /** Jobs that were not finished when they were last told of. */
+  readonly jobs: ReadonlyMap<string, JobLive>;
   /** Oldest first, since this page was opened, ten minutes at most. */
   readonly samples: readonly LiveSample[];
   /** By node, oldest first, ten minutes at most. */
@@ -37,6 +39,7 @@ const empty: LiveState = {
   nodes: new Map(),
   deployments: new Map(),
   transfers: new Map(),
+  jobs: new Map(),
   samples: [],
   nodeSamples: new Map(),
   deploymentSamples: new Map(),
@@ -55,6 +58,8 @@ export function addLive(live: Live, complete: boolean): void {
     for (const deployment of live.deployments) deployments.set(deployment.id, deployment);
     const transfers = new Map(complete ? [] : state.transfers);
     for (const transfer of live.transfers) transfers.set(transfer.id, transfer);
+    const jobs = new Map(complete ? [] : state.jobs);
+    for (const job of live.jobs) jobs.set(job.id, job);
     const { at } = live;
 
     const nodeSamples = new Map(state.nodeSamples);
@@ -75,7 +80,7 @@ export function addLive(live: Live, complete: boolean): void {
       { tokensPerS: 0, requestsRunning: 0 },
     );
     const samples = append(state.samples, { at, ...total }, sampleEveryMs);
-    return { at, nodes, deployments, transfers, samples, nodeSamples, deploymentSamples };
+    return { at, nodes, deployments, transfers, jobs, samples, nodeSamples, deploymentSamples };
   });
 }
 

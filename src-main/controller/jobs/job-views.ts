@@ -2,68 +2,30 @@ import type { JobView, PartitionView, ShareView, TaskView } from '#shared/domain
 import type { JobStats } from '#shared/api/jobs.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { slotsFor, whyNot } from '../scheduler/jobs/fit.ts';
-import { isLive, unitsOf } from '../state/job-shares.ts';
-import { jobStatus, liveTasks, partitionStatus } from '../state/job-selectors.ts';
-import {
-  preparationIndex,
-  type JobOnNode,
-  type JobRecord,
-  type PartitionRecord,
-  type TaskRecord,
-} from '../state/job-state.ts';
+import { jobProgress } from '../state/job-progress.ts';
+import { isLive } from '../state/job-shares.ts';
+import { partitionStatus } from '../state/job-selectors.ts';
+import type { JobOnNode, JobRecord, PartitionRecord, TaskRecord } from '../state/job-state.ts';
 import type { ControllerState, NodeRecord } from '../state/state.ts';
 
 /** A job for people. @param now for what is running */
 export function jobView(state: ControllerState, job: JobRecord, now: number): JobView {
-  const { definition, course, tally } = job;
-  const { counts } = tally;
-  const status = jobStatus(job);
-  const doneUnits = tally.doneUnits + unitsUnderWay(job);
-  const speed = jobSpeed(job, doneUnits, now);
-  const left = course.total === null ? null : Math.max(0, course.total - doneUnits);
-  const running = course.phase === 'running';
+  const { definition, course } = job;
   const shares = shareViews(state, job);
   return {
     id: definition.id,
     name: definition.name,
     kind: definition.kind,
-    status,
     createdAt: definition.createdAt,
     startedAt: course.startedAt,
     finishedAt: course.finishedAt,
-    units: { unit: definition.unit, total: course.total, done: doneUnits },
-    partitions: {
-      total: job.partitions.length,
-      waiting: counts.waiting,
-      running: counts.active + counts.fetching,
-      done: counts.done,
-      failed: counts.failed,
-    },
+    ...jobProgress(job, now),
     distribution: course.distribution.mode,
     shares,
     notes: [...definition.notes, ...waitingNotes(job, shares)],
     error: course.error,
     result: course.result,
-    unitsPerS: speed,
-    remainingMs: running && left !== null && speed !== null && speed > 0 ? (left / speed) * 1_000 : null,
   };
-}
-
-/** What tasks that run have done of their partitions, by their own word. */
-function unitsUnderWay(job: JobRecord): number {
-  let units = 0;
-  for (const { partition, task } of liveTasks(job)) {
-    if (partition.index !== preparationIndex && !task.speculative)
-      units += task.progress * unitsOf(partition);
-  }
-  return units;
-}
-
-/** Units a second over its whole time: what machines did in turn or at once does not matter. */
-function jobSpeed({ course }: JobRecord, doneUnits: number, now: number): number | null {
-  if (course.startedAt === null || doneUnits === 0) return null;
-  const ms = (course.finishedAt ?? now) - course.startedAt;
-  return ms > 0 ? (doneUnits / ms) * 1_000 : null;
 }
 
 function shareViews(state: ControllerState, job: JobRecord): ShareView[] {

@@ -14,6 +14,7 @@ import {
   replica,
   telemetry,
 } from '../state/fixtures.ts';
+import { definition, jobId } from '../state/job-fixtures.ts';
 import { emptyState, type ControllerState } from '../state/state.ts';
 import { createFigures, createLiveFeed } from './live-feed.ts';
 
@@ -62,7 +63,7 @@ describe('figures', () => {
     expect(all.deployments).toEqual([
       { id: deploymentId, requestsRunning: 0, tokensPerS: 0, slotsBusy: 1, slotsTotal: 2 },
     ]);
-    expect(figures.next(1_000)).toEqual({ at: 1_000, nodes: [], deployments: [], transfers: [] });
+    expect(figures.next(1_000)).toEqual({ at: 1_000, nodes: [], deployments: [], transfers: [], jobs: [] });
 
     beat('b', 1_500, 0.5);
     expect(figures.next(2_000).nodes).toMatchObject([
@@ -122,6 +123,16 @@ describe('figures', () => {
     expect(figures.next(1).transfers).toEqual([]);
     transfers = [{ ...transfer, doneBytes: 5 }];
     expect(figures.next(2).transfers).toEqual(transfers);
+  });
+
+  test('of jobs come when they move, until they end', () => {
+    record({ type: 'job-submitted', at: 0, definition: definition(), distribution: { mode: 'auto' } });
+    const figures = createFigures(options());
+    expect(figures.all(0).jobs).toMatchObject([{ id: jobId, status: 'queued', partitions: { done: 0 } }]);
+    expect(figures.next(1).jobs).toEqual([]);
+    record({ type: 'job-cancel-requested', at: 2, jobId });
+    // How it ended is told by its event.
+    expect(figures.next(3).jobs).toEqual([]);
   });
 });
 

@@ -1,7 +1,10 @@
 import type { DeploymentLive, Live, NodeLive } from '#shared/api/dashboard.ts';
 import type { ApiEvent, TransferView } from '#shared/api/schema.ts';
 import type { Clock } from '#shared/lib/clock.ts';
-import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { DeploymentId, JobId, NodeId } from '#shared/lib/ids.ts';
+import { jobProgress } from '../state/job-progress.ts';
+import { openJobs } from '../state/job-selectors.ts';
+import type { JobRecord } from '../state/job-state.ts';
 import { nodeStatus, observedEngine } from '../state/selectors.ts';
 import type { ControllerState, DeploymentRecord, NodeRecord } from '../state/state.ts';
 
@@ -34,7 +37,8 @@ export function createLiveFeed(options: LiveFeedOptions): LiveFeed {
 
   const tick = (): void => {
     const live = figures.next(options.clock.now());
-    if (live.nodes.length + live.deployments.length + live.transfers.length === 0) return;
+    const { nodes, deployments, transfers, jobs } = live;
+    if (nodes.length + deployments.length + transfers.length + jobs.length === 0) return;
     const event = eventOf(live);
     for (const listener of listeners) listener(event);
   };
@@ -77,6 +81,8 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
   const toldNodes = new Map<NodeId, readonly unknown[]>();
   const toldDeployments = new Map<DeploymentId, string>();
   const toldTransfers = new Map<string, TransferView>();
+  /** The same record is the same progress, but for its speed. */
+  const toldJobs = new Map<JobId, JobRecord>();
   const rates = new Map<DeploymentId, { at: number; tokens: number }[]>();
 
   const tokensPerS = (id: DeploymentId, now: number): number => {
@@ -93,7 +99,7 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
 
   const changed = (now: number): Live => {
     const { nodes, deployments } = state();
-    const live: Live = { at: now, nodes: [], deployments: [], transfers: [] };
+    const live: Live = { at: now, nodes: [], deployments: [], transfers: [], jobs: [] };
     for (const id of toldNodes.keys()) if (!nodes.has(id)) toldNodes.delete(id);
     for (const [id, node] of nodes) {
       const from = [node.live.telemetry, node.live.lend, nodeStatus(state(), node)];
@@ -128,6 +134,15 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
       toldTransfers.set(transfer.id, transfer);
       live.transfers.push(transfer);
     }
+    const open = openJobs(state().jobs);
+    for (const id of toldJobs.keys())
+      if (state().jobs.get(id)?.course.finishedAt !== null) toldJobs.delete(id);
+    for (const job of open) {
+      const { id } = job.definition;
+      if (toldJobs.get(id) === job) continue;
+      toldJobs.set(id, job);
+      live.jobs.push({ id, ...jobProgress(job, now) });
+    }
     return live;
   };
 
@@ -137,6 +152,7 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
       toldNodes.clear();
       toldDeployments.clear();
       toldTransfers.clear();
+      toldJobs.clear();
       return changed(now);
     },
   };

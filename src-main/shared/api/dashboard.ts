@@ -4,6 +4,7 @@ import { errorBodySchema } from '../domain/error-body.ts';
 import { nodeStatusSchema } from '../domain/node.ts';
 import { lendStateSchema } from '../domain/lend.ts';
 import { transferViewSchema } from '../domain/transfer.ts';
+import { jobViewSchema } from '../domain/job.ts';
 
 /** What dashboards need beside the lists: live figures, history, a look at a placement before it is made. */
 export const nodeLiveSchema = z.object({
@@ -38,6 +39,17 @@ export const deploymentLiveSchema = z.object({
 });
 export type DeploymentLive = z.infer<typeof deploymentLiveSchema>;
 
+/** How far a job is that is not finished. */
+export const jobLiveSchema = jobViewSchema.pick({
+  id: true,
+  status: true,
+  units: true,
+  partitions: true,
+  unitsPerS: true,
+  remainingMs: true,
+});
+export type JobLive = z.infer<typeof jobLiveSchema>;
+
 /**
  * Event kind `live` of `GET /api/events?live=1`: everything at first, then about once a second what has changed
  * since the last; nothing while nothing has. Not stored. What is gone (a removed machine, an unloaded model) is
@@ -48,6 +60,7 @@ export const liveSchema = z.object({
   nodes: z.array(nodeLiveSchema),
   deployments: z.array(deploymentLiveSchema),
   transfers: z.array(transferViewSchema),
+  jobs: z.array(jobLiveSchema),
 });
 export type Live = z.infer<typeof liveSchema>;
 

@@ -29,20 +29,35 @@ export function machineColour(index: number): string {
   return `var(--covey-series-${(index % colourCount) + 1})`;
 }
 
-const layersText = (count: number): string => `${count} ${count === 1 ? 'layer' : 'layers'}`;
+/** What is shared out, for those who read and those who hear it. */
+export interface StripWords {
+  readonly group: string;
+  readonly field: (machine: string) => string;
+  readonly amount: (count: number) => string;
+  /** After the number in a field. */
+  readonly suffix: (total: number, percent: number) => string;
+}
+const layerWords: StripWords = {
+  group: 'Layers by machine',
+  field: (machine) => `Layers on ${machine}`,
+  amount: (count) => `${count} ${count === 1 ? 'layer' : 'layers'}`,
+  suffix: (total, percent) => ` of ${total} · ${percent} %`,
+};
 
 /**
  * The layers of a model over machines. Boundaries are dragged, or moved with the keys of a slider; each machine has
- * a field too. Every change is whole: the layers always add up.
+ * a field too. Every change is whole: the layers always add up. With other words it shares out something else.
  */
 export function LayerStrip({
   machines,
   layers,
   onChange,
+  words = layerWords,
 }: {
   readonly machines: readonly StripMachine[];
   readonly layers: Layers;
   readonly onChange: (layers: number[]) => void;
+  readonly words?: StripWords;
 }) {
   const track = useRef<HTMLDivElement>(null);
   const dragged = useRef<number | null>(null);
@@ -78,7 +93,7 @@ export function LayerStrip({
 
   return (
     <div>
-      <div className={classes['track']} ref={track} role="group" aria-label="Layers by machine">
+      <div className={classes['track']} ref={track} role="group" aria-label={words.group}>
         {machines.map((machine, index) => (
           <div
             key={machine.id}
@@ -109,7 +124,7 @@ export function LayerStrip({
               aria-valuemin={limits.from}
               aria-valuemax={limits.to}
               aria-valuenow={position}
-              aria-valuetext={`${left?.name} ${layersText(layers[index] ?? 0)}, ${right?.name} ${layersText(layers[index + 1] ?? 0)}`}
+              aria-valuetext={`${left?.name} ${words.amount(layers[index] ?? 0)}, ${right?.name} ${words.amount(layers[index + 1] ?? 0)}`}
               onPointerDown={(event) => onPointerDown(event, index)}
               onPointerMove={onPointerMove}
               onPointerUp={onPointerEnd}
@@ -135,8 +150,8 @@ export function LayerStrip({
                 )}
               </span>
             }
-            aria-label={`Layers on ${machine.name}`}
-            suffix={` of ${total} · ${shares[index] ?? 0} %`}
+            aria-label={words.field(machine.name)}
+            suffix={words.suffix(total, shares[index] ?? 0)}
             value={layers[index] ?? 0}
             min={machine.min}
             max={total - mins.reduce((sum, least) => sum + least, 0) + machine.min}

@@ -1,0 +1,280 @@
+import { useMemo, useState } from 'react';
+import { ActionIcon, Anchor, Badge, Button, Menu, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { useClipboard } from '@mantine/hooks';
+import {
+  IconCopy,
+  IconDotsVertical,
+  IconFile,
+  IconFolder,
+  IconInfoCircle,
+  IconSearch,
+  IconTrash,
+} from '@tabler/icons-react';
+import type { ArtifactView } from '#shared/domain/artifact.ts';
+import { hrefTo } from '../../app/router.ts';
+import { confirm } from '../../components/confirm.tsx';
+import { CopyField } from '../../components/copy.tsx';
+import { DataTable, type Column } from '../../components/data-table.tsx';
+import { EmptyState } from '../../components/states.tsx';
+import { Ago, Name } from '../../components/text.tsx';
+import { formatAgo, formatBytes, formatCount, formatDateTime, plural } from '../../format/format.ts';
+import { plainText } from '../../format/plain-text.ts';
+import { useAction, useRead } from '../../queries/queries.ts';
+import { useNow } from '../../stores/clock.ts';
+import { useIsStale } from '../../stores/connection.ts';
+import classes from './artifacts.module.css';
+import { DownloadButton } from './download.tsx';
+
+/** All artifacts, to be sorted and searched; one is looked at more closely in a dialog. */
+export function ArtifactTable({ artifacts }: { readonly artifacts: readonly ArtifactView[] }) {
+  const [text, setText] = useState('');
+  const [shown, setShown] = useState<string | null>(null);
+  const rows = useMemo(() => {
+    const wanted = text.trim().toLowerCase();
+    return artifacts.filter(({ name, id }) => name.toLowerCase().includes(wanted) || id.startsWith(wanted));
+  }, [artifacts, text]);
+  const columns = useMemo(() => columnsOf(setShown), []);
+  const open = artifacts.find(({ id }) => id === shown);
+  return (
+    <>
+      <div style={{ padding: '4px 18px 10px', maxWidth: 360 }}>
+        <TextInput
+          aria-label="Name of the artifact"
+          placeholder="Name of the artifact"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          maxLength={256}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+        />
+      </div>
+      <DataTable
+        label="Artifacts"
+        rows={rows}
+        columns={columns}
+        rowKey={({ id }) => id}
+        minWidth={860}
+        maxHeight={560}
+        initialSort={{ id: 'used', descending: true }}
+        empty={
+          <EmptyState
+            icon={IconSearch}
+            title="No artifact fits"
+            action={
+              <Button variant="default" onClick={() => setText('')}>
+                Clear the filter
+              </Button>
+            }
+          >
+            Its name has something else in it.
+          </EmptyState>
+        }
+      />
+      {open !== undefined && <ArtifactDialog artifact={open} onClose={() => setShown(null)} />}
+    </>
+  );
+}
+
+function columnsOf(show: (id: string) => void): Column<ArtifactView>[] {
+  return [
+    {
+      id: 'name',
+      title: 'Name',
+      width: 'minmax(180px, 3fr)',
+      sortBy: ({ name }) => name,
+      cell: ({ name, kind }) => (
+        <span className={classes['name']}>
+          {kind === 'tree' ? (
+            <IconFolder size={16} aria-label="Folder" role="img" />
+          ) : (
+            <IconFile size={16} aria-label="File" role="img" />
+          )}
+          <Name>{name}</Name>
+        </span>
+      ),
+    },
+    {
+      id: 'size',
+      title: 'Size',
+      width: '110px',
+      align: 'right',
+      sortBy: ({ bytes }) => bytes,
+      cell: ({ bytes }) => formatBytes(bytes),
+    },
+    {
+      id: 'files',
+      title: 'Files',
+      width: '80px',
+      align: 'right',
+      sortBy: ({ files }) => files,
+      cell: ({ files }) => formatCount(files),
+    },
+    {
+      id: 'holders',
+      title: 'Machines with it',
+      width: 'minmax(130px, 2fr)',
+      sortBy: ({ holders }) => holders.length,
+      cell: ({ holders }) =>
+        holders.length === 0 ? (
+          <Text span size="sm" c="dimmed">
+            controller only
+          </Text>
+        ) : (
+          <Name>{holders.map(({ nodeName }) => nodeName).join(', ')}</Name>
+        ),
+    },
+    {
+      id: 'jobs',
+      title: 'Jobs',
+      width: '70px',
+      align: 'right',
+      sortBy: ({ jobs }) => jobs.length,
+      cell: ({ jobs }) => formatCount(jobs.length),
+    },
+    { id: 'kept', title: 'Kept', width: '150px', cell: (artifact) => <Kept artifact={artifact} /> },
+    {
+      id: 'used',
+      title: 'Last used',
+      width: '110px',
+      sortBy: ({ lastUsedAt }) => lastUsedAt,
+      cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} />,
+    },
+    {
+      id: 'actions',
+      title: 'Actions',
+      titleHidden: true,
+      width: '100px',
+      align: 'right',
+      cell: (artifact) => <Actions artifact={artifact} onShow={() => show(artifact.id)} />,
+    },
+  ];
+}
+
+/** Why it is here, or until when. */
+function Kept({ artifact: { pinned, jobs, collectableAt } }: { readonly artifact: ArtifactView }) {
+  const now = useNow(60_000);
+  if (pinned) return <>by you</>;
+  if (jobs.length > 0) return <>by {jobs.length === 1 ? 'a job' : 'jobs'}</>;
+  if (collectableAt === null) return <>—</>;
+  return <>{collectableAt <= now ? 'can go' : `goes ${formatAgo(collectableAt, now)}`}</>;
+}
+
+function Actions({ artifact, onShow }: { readonly artifact: ArtifactView; readonly onShow: () => void }) {
+  const name = plainText(artifact.name);
+  const remove = useRemove(artifact);
+  const isStale = useIsStale();
+  const clipboard = useClipboard();
+  return (
+    <>
+      <DownloadButton artifact={artifact} compact />
+      <Menu position="bottom-end" withinPortal>
+        <Menu.Target>
+          <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${name}`}>
+            <IconDotsVertical size={16} />
+          </ActionIcon>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Item leftSection={<IconInfoCircle size={16} aria-hidden />} onClick={onShow}>
+            Details
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconCopy size={16} aria-hidden />}
+            onClick={() => clipboard.copy(artifact.id)}
+          >
+            Copy its id
+          </Menu.Item>
+          {artifact.pinned && (
+            <Menu.Item
+              color="red"
+              disabled={isStale}
+              leftSection={<IconTrash size={16} aria-hidden />}
+              onClick={remove}
+            >
+              Remove
+            </Menu.Item>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+    </>
+  );
+}
+
+function useRemove({ id, name, jobs, bytes }: ArtifactView): () => void {
+  const shown = plainText(name);
+  const action = useAction('removeArtifact', {
+    failed: `Could not remove ${shown}`,
+    changes: ['artifacts'],
+    done: () =>
+      jobs.length > 0 ? `${shown} goes with the last job that needs it.` : `${shown} is let go of.`,
+  });
+  const ask = async (): Promise<void> => {
+    const body =
+      jobs.length > 0
+        ? `${plural(jobs.length, 'job')} still needs it: it stays until the last of them is removed.`
+        : `${formatBytes(bytes)} go with a clean-up after an hour. Until then it can be used, and the same upload brings it back at once.`;
+    const yes = await confirm({ title: `Remove ${shown}?`, body, action: 'Remove', danger: true });
+    if (yes) action.mutate({ params: { artifact: id } });
+  };
+  return () => void ask();
+}
+
+function ArtifactDialog({
+  artifact,
+  onClose,
+}: {
+  readonly artifact: ArtifactView;
+  readonly onClose: () => void;
+}) {
+  const jobs = useRead('jobs', { query: { limit: '1000' } }).data?.jobs ?? [];
+  const nameOf = (id: string): string => plainText(jobs.find((job) => job.id === id)?.name ?? id);
+  const { kind, bytes, files, createdAt, lastUsedAt, holders, jobs: needed } = artifact;
+  return (
+    <Modal
+      opened
+      size="lg"
+      onClose={onClose}
+      title={plainText(artifact.name)}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <Stack>
+        <dl className="facts">
+          <dt>What</dt>
+          <dd>
+            {kind === 'tree' ? `Folder of ${plural(files, 'file')}` : 'File'}, {formatBytes(bytes)}
+          </dd>
+          <dt>Came</dt>
+          <dd>{formatDateTime(createdAt)}</dd>
+          <dt>Last used</dt>
+          <dd>{formatDateTime(lastUsedAt)}</dd>
+          <dt>Kept</dt>
+          <dd>
+            <Kept artifact={artifact} />
+          </dd>
+          <dt>Where</dt>
+          <dd>{['controller', ...holders.map(({ nodeName }) => plainText(nodeName))].join(', ')}</dd>
+          <dt>Jobs</dt>
+          <dd>
+            {needed.length === 0
+              ? 'No job uses it.'
+              : needed.slice(0, 50).map((id) => (
+                  <Badge key={id} variant="light" color="gray" tt="none" mr={6} component="span">
+                    <Anchor inherit href={hrefTo('jobs', id)}>
+                      {nameOf(id)}
+                    </Anchor>
+                  </Badge>
+                ))}
+            {needed.length > 50 && ` and ${formatCount(needed.length - 50)} more`}
+          </dd>
+        </dl>
+        <div>
+          <Text size="sm" mb={4}>
+            Its id, the SHA-256 of its content:
+          </Text>
+          <CopyField value={artifact.id} what="the id" />
+        </div>
+        <div>
+          <DownloadButton artifact={artifact} />
+        </div>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,80 @@
+import type { JobLive } from '#shared/api/dashboard.ts';
+import type { JobKind } from '#shared/domain/job-spec.ts';
+import type { JobStatus, JobView, PartitionStatus, TaskView } from '#shared/domain/job.ts';
+import type { Tone } from '../../components/status.tsx';
+import { formatCount, formatPercent, formatShort, plural } from '../../format/format.ts';
+
+export const kindWords: Readonly<Record<JobKind, string>> = {
+  kernel: 'Kernel',
+  command: 'Command',
+  map: 'Map',
+  inference: 'Inference',
+  gang: 'Gang',
+};
+
+export const jobStatusWords: Readonly<Record<JobStatus, readonly [word: string, tone: Tone]>> = {
+  preparing: ['Preparing', 'busy'],
+  queued: ['Waiting', 'warn'],
+  running: ['Running', 'busy'],
+  cancelling: ['Cancelling', 'busy'],
+  done: ['Done', 'good'],
+  failed: ['Failed', 'bad'],
+  cancelled: ['Cancelled', 'quiet'],
+};
+export const partitionStatusWords: Readonly<Record<PartitionStatus, readonly [word: string, tone: Tone]>> = {
+  waiting: ['Waiting', 'quiet'],
+  assigned: ['Assigned', 'busy'],
+  running: ['Running', 'busy'],
+  done: ['Done', 'good'],
+  failed: ['Failed', 'bad'],
+  cancelled: ['Cancelled', 'quiet'],
+};
+export const outcomeWords: Readonly<Record<TaskView['outcome'], readonly [word: string, tone: Tone]>> = {
+  running: ['Running', 'busy'],
+  done: ['Done', 'good'],
+  failed: ['Failed', 'bad'],
+  crashed: ['Crashed', 'bad'],
+  lost: ['Lost', 'warn'],
+  refused: ['Refused', 'warn'],
+  cancelled: ['Cancelled', 'quiet'],
+  superseded: ['Another was first', 'quiet'],
+};
+
+export function isFinished({ status }: Pick<JobView, 'status'>): boolean {
+  return status === 'done' || status === 'failed' || status === 'cancelled';
+}
+
+/** A job with what the event stream says of it since; a finished one stays as it is. */
+export function withLive(job: JobView, live: JobLive | undefined): JobView {
+  return live === undefined || isFinished(job) ? job : { ...job, ...live };
+}
+
+/** 0..1; null: not known yet. */
+export function shareDone({ units, status }: Pick<JobView, 'units' | 'status'>): number | null {
+  if (status === 'done') return 1;
+  if (units.total === null) return null;
+  return units.total === 0 ? 0 : Math.min(1, units.done / units.total);
+}
+
+/** `12,000 of 50,000 records · 24 %` */
+export function unitsText(job: Pick<JobView, 'units' | 'status'>): string {
+  const { unit, total, done } = job.units;
+  if (total === null) return `its ${unit} are being counted`;
+  const amount = (value: number): string => (total >= 10_000_000 ? formatShort(value) : formatCount(value));
+  return `${amount(Math.floor(done))} of ${amount(total)} ${unit} · ${formatPercent((shareDone(job) ?? 0) * 100)}`;
+}
+
+export function partitionsText({
+  partitions: { total, done, running, failed },
+}: Pick<JobView, 'partitions'>): string {
+  const parts = [`${formatCount(done)} of ${plural(total, 'partition')} done`];
+  if (running > 0) parts.push(`${formatCount(running)} running`);
+  if (failed > 0) parts.push(`${formatCount(failed)} failed`);
+  return parts.join(', ');
+}
+
+/** `1.4M records/s` */
+export function speedText(unitsPerS: number, unit: string): string {
+  const value = unitsPerS >= 100 ? formatShort(Math.round(unitsPerS)) : unitsPerS.toPrecision(2);
+  return `${Number.isFinite(Number(value)) ? String(Number(value)) : value} ${unit}/s`;
+}

@@ -1,0 +1,314 @@
+import { useCallback, useMemo, useState } from 'react';
+import { Button, Select } from '@mantine/core';
+import { IconListSearch } from '@tabler/icons-react';
+import { keepPreviousData, useInfiniteQuery, useQueries } from '@tanstack/react-query';
+import type { ApiAnswer } from '#shared/api/calls.ts';
+import {
+  partitionStatusSchema,
+  type JobView,
+  type PartitionStatus,
+  type PartitionView,
+} from '#shared/domain/job.ts';
+import type { CoveyError } from '#shared/errors.ts';
+import { useApi } from '../../app/api-context.ts';
+import { DataTable, type Column } from '../../components/data-table.tsx';
+import { Meter } from '../../components/meter.tsx';
+import { Section } from '../../components/page.tsx';
+import { EmptyState, ErrorState } from '../../components/states.tsx';
+import { StatusMark } from '../../components/status.tsx';
+import { Name } from '../../components/text.tsx';
+import { formatAgo, formatCount, formatDuration, formatPercent, plural } from '../../format/format.ts';
+import { plainText } from '../../format/plain-text.ts';
+import { readKey } from '../../queries/queries.ts';
+import { useNow } from '../../stores/clock.ts';
+import { Attempts } from './attempts.tsx';
+import { partitionStatusWords } from './job-words.ts';
+import classes from './jobs.module.css';
+
+/** One that has not been fetched is its index. */
+type Row = PartitionView | number;
+const pageSize = 200;
+
+/** Every partition: only those in sight are asked for, however many there are. */
+export function Partitions({ job }: { readonly job: JobView }) {
+  const [status, setStatus] = useState<PartitionStatus | null>(null);
+  const [shown, setShown] = useState<number | null>(null);
+  const columns = useMemo(() => columnsOf(setShown), []);
+  return (
+    <Section
+      title="Partitions"
+      flush
+      lead={plural(job.partitions.total, 'partition')}
+      actions={
+        <Select
+          aria-label="Status of partitions"
+          placeholder="Any status"
+          clearable
+          clearButtonProps={{ 'aria-label': 'Any status' }}
+          w={170}
+          size="xs"
+          data={partitionStatusSchema.options.map((value) => ({
+            value,
+            label: partitionStatusWords[value][0],
+          }))}
+          value={status}
+          onChange={setStatus}
+        />
+      }
+    >
+      {job.partitions.total === 0 ? (
+        <EmptyState icon={IconListSearch} title="There is none yet">
+          Partitions are cut off as soon as a machine can take some.
+        </EmptyState>
+      ) : status === null ? (
+        <AllPartitions job={job} columns={columns} />
+      ) : (
+        <SomePartitions job={job} status={status} columns={columns} onClear={() => setStatus(null)} />
+      )}
+      {shown !== null && <Attempts jobId={job.id} index={shown} onClose={() => setShown(null)} />}
+    </Section>
+  );
+}
+
+interface TableProps {
+  readonly job: JobView;
+  readonly columns: readonly Column<Row>[];
+}
+
+function AllPartitions({ job, columns }: TableProps) {
+  const api = useApi();
+  const { total } = job.partitions;
+  const [range, setRange] = useState({ from: 0, to: 0 });
+  const onRange = useCallback((from: number, to: number) => {
+    const pages = { from: Math.floor(from / pageSize), to: Math.floor(to / pageSize) };
+    setRange((known) => (known.from === pages.from && known.to === pages.to ? known : pages));
+  }, []);
+  const pages = Array.from({ length: range.to - range.from + 1 }, (_, index) => range.from + index);
+  const { views, error } = useQueries({
+    queries: pages.map((page) => {
+      const options = {
+        params: { job: job.id },
+        query: { from: String(page * pageSize), limit: String(pageSize) },
+      };
+      return {
+        queryKey: readKey('jobPartitions', options),
+        queryFn: ({ signal }: { signal: AbortSignal }): Promise<ApiAnswer<'jobPartitions'>> =>
+          api.call('jobPartitions', { ...options, signal }),
+      };
+    }),
+    combine: combinePages,
+  });
+  const rows = useMemo<Row[]>(() => {
+    const known = new Map(views.map((view) => [view.index, view]));
+    return Array.from({ length: total }, (_, index) => known.get(index) ?? index);
+  }, [views, total]);
+  return (
+    <>
+      {error !== null && <ErrorState title="The partitions are not known" error={error as CoveyError} />}
+      <PartitionTable rows={rows} columns={columns} onRange={onRange} />
+    </>
+  );
+}
+
+function combinePages(
+  results: readonly { readonly data: ApiAnswer<'jobPartitions'> | undefined; readonly error: Error | null }[],
+) {
+  return {
+    views: results.flatMap(({ data }) => data?.partitions ?? []),
+    error: results.find(({ error }) => error !== null)?.error ?? null,
+  };
+}
+
+function SomePartitions({
+  job,
+  status,
+  columns,
+  onClear,
+}: TableProps & { readonly status: PartitionStatus; readonly onClear: () => void }) {
+  const api = useApi();
+  const { data, error, hasNextPage, isFetching, fetchNextPage } = useInfiniteQuery<
+    ApiAnswer<'jobPartitions'>,
+    CoveyError,
+    { pages: ApiAnswer<'jobPartitions'>[] },
+    readonly unknown[],
+    number
+  >({
+    queryKey: ['jobPartitions', job.id, status],
+    initialPageParam: 0,
+    placeholderData: keepPreviousData,
+    queryFn: ({ pageParam, signal }) =>
+      api.call('jobPartitions', {
+        params: { job: job.id },
+        query: { status, from: String(pageParam), limit: String(pageSize) },
+        signal,
+      }),
+    getNextPageParam: ({ partitions }) => {
+      const last = partitions.at(-1);
+      return last === undefined || partitions.length < pageSize ? null : last.index + 1;
+    },
+  });
+  const rows = useMemo(() => data?.pages.flatMap((page) => page.partitions) ?? [], [data]);
+  if (error !== null) return <ErrorState title="The partitions are not known" error={error} />;
+  if (rows.length === 0 && !isFetching) {
+    return (
+      <EmptyState
+        icon={IconListSearch}
+        title={`No partition is ${partitionStatusWords[status][0].toLowerCase()}`}
+        action={
+          <Button variant="default" onClick={onClear}>
+            Show all
+          </Button>
+        }
+      >
+        {formatCount(job.partitions.total)} have another status.
+      </EmptyState>
+    );
+  }
+  return (
+    <PartitionTable
+      rows={rows}
+      columns={columns}
+      onEnd={() => {
+        if (hasNextPage && !isFetching) void fetchNextPage();
+      }}
+    />
+  );
+}
+
+function PartitionTable(props: {
+  readonly rows: readonly Row[];
+  readonly columns: readonly Column<Row>[];
+  readonly onRange?: (from: number, to: number) => void;
+  readonly onEnd?: () => void;
+}) {
+  const { rows, columns, onRange, onEnd } = props;
+  return (
+    <DataTable
+      label="Partitions"
+      rows={rows}
+      columns={columns}
+      rowKey={(row) => String(indexOf(row))}
+      minWidth={900}
+      rowHeight={36}
+      maxHeight={480}
+      {...(onRange === undefined ? {} : { onRange })}
+      {...(onEnd === undefined ? {} : { onEnd })}
+    />
+  );
+}
+
+function indexOf(row: Row): number {
+  return typeof row === 'number' ? row : row.index;
+}
+
+function columnsOf(show: (index: number) => void): readonly Column<Row>[] {
+  /** Of one that is there. */
+  const cell =
+    (draw: (view: PartitionView) => React.ReactNode) =>
+    (row: Row): React.ReactNode =>
+      typeof row === 'number' ? null : draw(row);
+  return [
+    { id: 'index', title: 'Number', width: '84px', align: 'right', cell: (row) => formatCount(indexOf(row)) },
+    {
+      id: 'range',
+      title: 'Range',
+      width: 'minmax(150px, 1.3fr)',
+      cell: cell(({ range }) =>
+        range === null ? '—' : `${formatCount(range.from)} to ${formatCount(range.to - 1)}`,
+      ),
+    },
+    {
+      id: 'status',
+      title: 'Status',
+      width: '110px',
+      cell: cell(({ status }) => {
+        const [word, tone] = partitionStatusWords[status];
+        return <StatusMark tone={tone}>{word}</StatusMark>;
+      }),
+    },
+    {
+      id: 'progress',
+      title: 'Progress',
+      width: '120px',
+      cell: cell(({ progress, status }) => (
+        <span className={classes['progressCell']}>
+          <Meter
+            label="Progress"
+            used={progress}
+            total={1}
+            text={formatPercent(progress * 100)}
+            tone={status === 'failed' ? 'bad' : 'normal'}
+          />
+          <span className="number">{formatPercent(progress * 100)}</span>
+        </span>
+      )),
+    },
+    {
+      id: 'machine',
+      title: 'Machine',
+      width: 'minmax(100px, 1fr)',
+      cell: cell(({ nodeName }) => (nodeName === null ? '—' : <Name>{nodeName}</Name>)),
+    },
+    {
+      id: 'attempts',
+      title: 'Attempts',
+      width: '84px',
+      align: 'right',
+      cell: cell(({ attempts }) => formatCount(attempts)),
+    },
+    {
+      id: 'time',
+      title: 'Time',
+      width: '90px',
+      align: 'right',
+      cell: cell((view) => <Time view={view} />),
+    },
+    {
+      id: 'error',
+      title: 'Error',
+      width: 'minmax(140px, 2fr)',
+      cell: cell((view) => <Why view={view} />),
+    },
+    {
+      id: 'log',
+      title: 'Log',
+      titleHidden: true,
+      width: '80px',
+      align: 'right',
+      cell: cell(({ index, attempts }) =>
+        attempts === 0 ? null : (
+          <Button
+            size="compact-xs"
+            variant="default"
+            aria-label={`Log of partition ${index}`}
+            onClick={() => show(index)}
+          >
+            Log
+          </Button>
+        ),
+      ),
+    },
+  ];
+}
+
+function Time({ view: { startedAt, finishedAt, status } }: { readonly view: PartitionView }) {
+  const runs = status === 'running' || status === 'assigned';
+  const now = useNow(runs ? 1_000 : 3_600_000);
+  if (startedAt === null || (finishedAt === null && !runs)) return null;
+  const ms = (finishedAt ?? now) - startedAt;
+  return <>{finishedAt !== null && ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : formatDuration(ms)}</>;
+}
+
+function Why({ view: { error, nextAttemptAt } }: { readonly view: PartitionView }) {
+  const now = useNow(nextAttemptAt === null ? 3_600_000 : 1_000);
+  if (error === null) return null;
+  const text = plainText(error.message);
+  const again =
+    nextAttemptAt === null || nextAttemptAt <= now ? '' : `, tried again ${formatAgo(nextAttemptAt, now)}`;
+  return (
+    <span className={classes['why']} title={text}>
+      {text}
+      {again}
+    </span>
+  );
+}

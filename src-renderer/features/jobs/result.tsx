@@ -1,0 +1,60 @@
+import { Alert, Stack, Text } from '@mantine/core';
+import type { JobView } from '#shared/domain/job.ts';
+import { CodeBlock } from '../../components/copy.tsx';
+import { DataTable, type Column } from '../../components/data-table.tsx';
+import { Section } from '../../components/page.tsx';
+import { Name } from '../../components/text.tsx';
+import { formatBytes, plural } from '../../format/format.ts';
+import { plainText } from '../../format/plain-text.ts';
+import { DownloadButton } from '../artifacts/download.tsx';
+import { isFinished } from './job-words.ts';
+
+type ResultArtifact = NonNullable<JobView['result']>['artifacts'][number];
+
+/** The value, and what can be downloaded. */
+export function JobResultSection({ job }: { readonly job: JobView }) {
+  const { result } = job;
+  if (result === null || !isFinished(job)) return null;
+  const { value, artifacts, missing } = result;
+  if (value === null && artifacts.length === 0 && missing === 0) return null;
+  return (
+    <Section title="Result">
+      <Stack gap="sm">
+        {missing > 0 && (
+          <Alert color="yellow" title="It is incomplete">
+            {plural(missing, 'partition')} {missing === 1 ? 'has' : 'have'} no result.
+          </Alert>
+        )}
+        {value !== null && <CodeBlock value={valueText(value)} what="the result" />}
+        {artifacts.length > 0 && (
+          <DataTable
+            label="Results"
+            rows={artifacts}
+            columns={columns}
+            rowKey={({ name, id }) => `${name} ${id}`}
+            minWidth={320}
+            maxHeight={320}
+          />
+        )}
+        {value === null && artifacts.length === 0 && <Text size="sm">There is none.</Text>}
+      </Stack>
+    </Section>
+  );
+}
+
+function valueText(value: unknown): string {
+  return plainText(typeof value === 'object' ? JSON.stringify(value, null, 1) : String(value), true);
+}
+
+const columns: readonly Column<ResultArtifact>[] = [
+  { id: 'name', title: 'Name', width: 'minmax(120px, 3fr)', cell: ({ name }) => <Name>{name}</Name> },
+  { id: 'size', title: 'Size', width: '100px', align: 'right', cell: ({ bytes }) => formatBytes(bytes) },
+  {
+    id: 'download',
+    title: 'Download',
+    titleHidden: true,
+    width: '60px',
+    align: 'right',
+    cell: (artifact) => <DownloadButton artifact={artifact} compact />,
+  },
+];
