@@ -50,15 +50,13 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
     path: 'jobs',
     label: 'Jobs',
     icon: IconChecklist,
-    component: lazy(async () => ({
-      default: (await import('../features/jobs/jobs-page.tsx')).JobsPage,
-    })),
+    ...page(async () => ({ default: (await import('../features/jobs/jobs-page.tsx')).JobsPage })),
   },
   {
     path: 'artifacts',
     label: 'Artifacts',
     icon: IconPackages,
-    component: lazy(async () => ({
+    ...page(async () => ({
       default: (await import('../features/artifacts/artifacts-page.tsx')).ArtifactsPage,
     })),
   },
