@@ -28,7 +28,8 @@ interface Taker {
  * Gives waiting work of the open jobs, in their order, to machines with room for it:
  * 1. Every free slot first, one per machine and round, so that few partitions are spread.
  * 2. Then what waits at the machines, as far as tasks are short (`prefetchMs`).
- * 3. A gang that would fit if the machines were free keeps them from the jobs behind it.
+ * 3. What would fit if a machine were free, but does not now, keeps it from the jobs behind: a gang all machines, a
+ *    partition that needs more of one than is free that one. Otherwise many small ones would hold it up for ever.
  */
 export function dispatch(
   jobs: readonly JobRecord[],
@@ -65,10 +66,13 @@ function deal(
   assignments: Assignment[],
 ): void {
   const takers: Taker[] = [];
+  /** It would run there if less of others did. */
+  const crowded: Room[] = [];
   for (const [id, room] of rooms) {
     const { active, taskMs } = job.tally.nodes.get(id) ?? idleNode;
     const slots = slotsFor(job.definition, room.compute, room.compute);
     const free = Math.min(slotsFor(job.definition, room, room.compute), Math.max(0, slots - active));
+    if (free === 0 && active < slots && whyNot(job, room.node) === null) crowded.push(room);
     if (free === 0 && active === 0) continue;
     const waiting = Math.max(0, active - slots);
     const queueMs = policy.prefetchMs * slots - (waiting === 0 ? 0 : waiting * (taskMs ?? Infinity));
@@ -76,7 +80,7 @@ function deal(
     if (free === 0 && (queue <= 0 || queueMs <= 0)) continue;
     if (whyNot(job, room.node) === null) takers.push({ room, id, slots, free, queueMs, queue });
   }
-  if (takers.length === 0) return;
+  if (takers.length + crowded.length === 0) return;
   const pile = createPile(job, rooms, takers, now, policy);
   // 1.
   inRounds(takers, (taker) => {
@@ -96,6 +100,8 @@ function deal(
     assignments.push(assignment);
     return true;
   });
+  // 3.
+  for (const room of crowded) if (pile.hasFor(room.node.durable.id)) room.cpus = 0;
 }
 
 /** Everybody in turn, until nobody gets anything. */
@@ -107,6 +113,8 @@ function inRounds(takers: readonly Taker[], give: (taker: Taker) => boolean): vo
 interface Pile {
   /** The next piece of work for this machine that takes no longer than this; null: there is none for it now. */
   next(taker: Taker, withinMs: number): Assignment | null;
+  /** Something is left that may go to this machine. */
+  hasFor(id: NodeId): boolean;
   /** By what was measured there; Infinity: nothing was. */
   expectedMs(work: { readonly range: Range | null }, id: NodeId): number;
 }
@@ -147,6 +155,7 @@ function createPile(
 
   return {
     expectedMs,
+    hasFor: (id) => [...rest, ...again].some(({ owner }) => isMine(owner, id)),
     next(taker, withinMs) {
       const repeated = again.length > 0 ? repeat(taker, withinMs) : null;
       if (repeated) return repeated;
