@@ -6,12 +6,15 @@ import { run } from './lib/run.mjs';
 
 /**
  * `npm run test:soak [-- ROUNDS]`: the long forms. A million inputs over everything that takes bytes from outside
- * and a million mutated model headers, then the whole loss matrix ROUNDS times (default 3). Stops at the first
- * that fails. COVEY_FUZZ_SEED repeats the inputs of another run.
+ * and a million mutated model headers, kernels over a gigabyte, then the whole loss matrix and three minutes of chaos
+ * for jobs ROUNDS times (default 3). Stops at the first that fails. COVEY_FUZZ_SEED repeats the inputs of another run,
+ * COVEY_CHAOS_SEED its chaos.
  */
 const fuzzRuns = 1_000_000;
 /** Of the inputs from outside, those that go to the API of a running controller. */
 const httpRuns = 100_000;
+const kernelBytes = 2 ** 30;
+const chaosMs = 3 * 60_000;
 const roundMs = 60 * 60_000;
 
 await runScript(async () => {
@@ -48,8 +51,18 @@ await runScript(async () => {
       COVEY_FUZZ_RUNS: String(fuzzRuns),
     },
   );
+  await suite('kernels over 1 GiB', ['cluster', '--', 'e2e/cluster/jobs-kernels.test.ts'], {
+    COVEY_KERNEL_BYTES: String(kernelBytes),
+  });
   for (let round = 1; round <= rounds; round += 1) {
     await suite(`loss matrix, round ${round} of ${rounds}`, ['cluster', '--', 'e2e/cluster/loss.test.ts']);
+    await suite(
+      `chaos for jobs, round ${round} of ${rounds}`,
+      ['cluster', '--', 'e2e/cluster/jobs-chaos.test.ts'],
+      {
+        COVEY_CHAOS_MS: String(chaosMs),
+      },
+    );
   }
   return 0;
 });
