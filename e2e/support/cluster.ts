@@ -40,6 +40,8 @@ export interface NodeOptions {
   readonly host?: Host;
   /** Whether it announces itself and listens for others; default: no, tests share one machine. */
   readonly discovery?: boolean;
+  /** Put before its command line. */
+  readonly prefix?: readonly string[];
   readonly args?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
   /** How long it may take to be ready; default 30 s. */
@@ -122,6 +124,7 @@ export function createCluster(): Cluster {
       label: name,
       argv: [
         ...(options.host?.prefix ?? []),
+        ...(options.prefix ?? []),
         process.execPath,
         coveyCommand,
         role,
