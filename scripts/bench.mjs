@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { bootstrap } from './lib/bootstrap.mjs';
 import { ensureBuild } from './lib/build.mjs';
 import { ScriptError, runScript, say } from './lib/console.mjs';
+import { ensurePrograms } from './lib/debian.mjs';
 import { inRoot } from './lib/paths.mjs';
 
 /**
@@ -54,6 +55,7 @@ await runScript(async () => {
   if (minutes !== undefined && bench.takesMinutes !== true) {
     throw new ScriptError(`${name} runs as long as it takes: leave --minutes out.`, usage, 2);
   }
+  if (bench.programs) await ensurePrograms(bench.programs);
   const { formatResult } = await import(pathToFileURL(inRoot('e2e', 'bench', 'result.ts')).href);
   const result = await bench.run({ log: say, ...(minutes === undefined ? {} : { minutes }) });
   if (!values.json) console.log(formatResult(result));

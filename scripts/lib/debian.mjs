@@ -12,6 +12,9 @@ const packages = {
   bwrap: 'bubblewrap',
 };
 
+/** Programs that benches measure against. */
+const benchPackages = { 'redis-server': 'redis-server' };
+
 /**
  * Installs the Debian packages of programs that are missing. Only as root and where apt-get exists;
  * otherwise says which are missing, and the tests that need them skip with that reason.
@@ -19,12 +22,12 @@ const packages = {
  */
 export async function ensurePrograms(names = Object.keys(packages)) {
   const missing = () => names.filter((name) => findProgram(name) === null);
-  const wanted = missing().map((name) => packages[name]);
+  const wanted = missing().map((name) => packages[name] ?? benchPackages[name]);
   if (wanted.length === 0) return [];
   const debian = process.platform === 'linux' && findProgram('apt-get') !== null;
   if (!debian || process.getuid?.() !== 0) {
     const how = debian ? ` (as root: apt-get install ${wanted.join(' ')})` : '';
-    say(`Missing: ${missing().join(', ')}${how}. Tests that need them are skipped.`);
+    say(`Missing: ${missing().join(', ')}${how}. What needs them is skipped.`);
     return missing();
   }
   say(`Installing Debian packages: ${wanted.join(' ')} ...`);
@@ -35,6 +38,6 @@ export async function ensurePrograms(names = Object.keys(packages)) {
     timeoutMs: 900_000,
   });
   if (install.code !== 0) process.stderr.write(`${update.output}${install.output}`);
-  if (missing().length > 0) say(`Still missing: ${missing().join(', ')}. Tests that need them are skipped.`);
+  if (missing().length > 0) say(`Still missing: ${missing().join(', ')}. What needs them is skipped.`);
   return missing();
 }
