@@ -5,8 +5,8 @@ import type { JobId, TaskId } from '../lib/ids.ts';
 
 /**
  * Parent <-> kernel host: one child process that has the native library and runs one task after the other, each with
- * all threads it was given. Tasks may take less time than a message, so both sides speak of many at once. Its one peer
- * is our own main process, so these are types and no schemas.
+ * all threads it was given; of those that take no time some at once. Tasks may take less time than a message, so both
+ * sides speak of many at once. Its one peer is our own main process, so these are types and no schemas.
  */
 export interface KernelWork {
   readonly jobId: JobId;
@@ -22,6 +22,8 @@ export interface KernelTask {
   /** Elements [from, to). */
   readonly from: number;
   readonly to: number;
+  /** A host has ended with this one or another: nothing runs beside it, and its end is told before the next begins. */
+  readonly apart?: boolean;
 }
 
 export type KernelCommand =

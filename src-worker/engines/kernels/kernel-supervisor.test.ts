@@ -53,13 +53,33 @@ it('ends the task that its host died of, and gives the others to the next host',
   supervisor.run(2, [work], tasks(0, 1, 2));
   hosts[0]?.say(hello);
   const done = { type: 'done', taskId: id(0), value: {}, wallMs: 1 };
-  hosts[0]?.say({ type: 'reports', reports: [done] });
+  const started = { type: 'started', taskId: id(1) };
+  hosts[0]?.say({ type: 'reports', reports: [done, started] });
   hosts[0]?.exit('killed by SIGSEGV');
-  expect(news).toMatchObject([done, { type: 'gone', taskId: id(1), outcome: 'crashed' }]);
+  expect(news).toMatchObject([done, started, { type: 'gone', taskId: id(1), outcome: 'crashed' }]);
   await vi.waitFor(() => expect(hosts).toHaveLength(2));
   expect(hosts[1]?.sent[1]).toMatchObject({ works: [work], tasks: [{ taskId: id(2) }] });
   hosts[0]?.say({ type: 'reports', reports: [{ ...done, taskId: id(1) }] });
-  expect(news).toHaveLength(2);
+  expect(news).toHaveLength(3);
+  supervisor.close();
+});
+
+it('gives all to the next host, each apart, when it is not known of which one a host died', async () => {
+  const { supervisor, hosts, news } = bench();
+  supervisor.run(2, [work], tasks(0, 1, 2));
+  hosts[0]?.say(hello);
+  hosts[0]?.exit('killed by SIGSEGV');
+  await vi.waitFor(() => expect(hosts).toHaveLength(2));
+  expect(news).toEqual([]);
+  const again = [0, 1, 2].map((index) => ({ taskId: id(index), apart: true }));
+  expect(hosts[1]?.sent[1]).toMatchObject({ tasks: again });
+  hosts[1]?.say(hello);
+  const done = { type: 'done', taskId: id(0), value: {}, wallMs: 1 };
+  hosts[1]?.say({ type: 'reports', reports: [done] });
+  hosts[1]?.exit('killed by SIGSEGV');
+  expect(news).toMatchObject([done, { type: 'gone', taskId: id(1), outcome: 'crashed' }]);
+  await vi.waitFor(() => expect(hosts).toHaveLength(3));
+  expect(hosts[2]?.sent[1]).toMatchObject({ tasks: [{ taskId: id(2), apart: true }] });
   supervisor.close();
 });
 

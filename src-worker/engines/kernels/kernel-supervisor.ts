@@ -32,8 +32,10 @@ const helloMs = 15_000;
 const idleMs = 60_000;
 
 /**
- * Keeps a kernel host while there is work for it. When one dies, the task that it was computing ends (as `crashed`; as
- * `lost` when somebody killed the process), and the others go to the next host.
+ * Keeps a kernel host while there is work for it. When one dies:
+ * 1. The task that it is known to have been computing ends (as `crashed`; as `lost` when somebody killed the process),
+ *    and the others go to the next host.
+ * 2. Where it may have been one of several, all go to the next host, each apart: then it is known.
  */
 export function createKernelSupervisor(options: {
   readonly processHost: ProcessHost;
@@ -56,6 +58,8 @@ export function createKernelSupervisor(options: {
   const works = new Map<JobId, KernelWork>();
   /** With a host, in the order in which it runs them. */
   const pending = new Map<TaskId, KernelTask>();
+  /** Of those, what a host said it computes. */
+  const started = new Set<TaskId>();
   let asking: ((facts: KernelLibraryFacts) => void)[] = [];
   let known: KernelLibraryFacts | null = null;
 
@@ -96,7 +100,11 @@ export function createKernelSupervisor(options: {
     const news: KernelNews[] = [];
     for (const report of event.reports) {
       if (!pending.has(report.taskId)) continue;
-      if (report.type === 'done' || report.type === 'failed') pending.delete(report.taskId);
+      if (report.type === 'started') started.add(report.taskId);
+      if (report.type === 'done' || report.type === 'failed') {
+        pending.delete(report.taskId);
+        started.delete(report.taskId);
+      }
       news.push(report);
     }
     if (news.length > 0) options.onNews(news);
@@ -119,13 +127,23 @@ export function createKernelSupervisor(options: {
       }
       return;
     }
-    const [first] = pending.keys();
+    const [first] = pending.values();
     if (first === undefined) return;
-    pending.delete(first);
+    const known =
+      first.apart === true || pending.size === 1 || (started.size === 1 && started.has(first.taskId));
+    started.clear();
+    // 2.
+    if (!known) {
+      for (const task of pending.values()) pending.set(task.taskId, { ...task, apart: true });
+      send([...pending.values()]);
+      return;
+    }
+    // 1.
+    pending.delete(first.taskId);
     // A library that fails gets another signal, or ends with a code.
     const outcome = signal === 'SIGKILL' || signal === 'SIGTERM' ? 'lost' : 'crashed';
     const error = { code: 'task_crashed', message: `the kernel host ${detail}` } as const;
-    options.onNews([{ type: 'gone', taskId: first, outcome, error }]);
+    options.onNews([{ type: 'gone', taskId: first.taskId, outcome, error }]);
     send([...pending.values()]);
   };
 

@@ -15,6 +15,8 @@ const task = (index: number): KernelTask => ({
   from: index,
   to: index + 1,
 });
+/** More than is run side by side. */
+const long = (index: number): KernelTask => ({ ...task(index), to: index + 100_000 });
 
 interface Played extends KernelRunner {
   opened: number;
@@ -83,7 +85,7 @@ describe('the queue of kernels', () => {
       );
     };
     const { queue, bundles, told } = bench(runner);
-    queue.add(1, [work], [task(0), task(1), task(2)]);
+    queue.add(1, [work], [long(0), long(1), long(2)]);
     await vi.waitFor(() => expect(told()).toContain('progress 0'), { timeout: 5_000 });
     queue.cancel([task(1).taskId]);
     expect(told()).toEqual(['started 0', 'progress 0', 'failed 1']);
@@ -94,6 +96,28 @@ describe('the queue of kernels', () => {
       error: { code: 'cancelled' },
     });
     expect(told()).toContain('failed 0');
+  });
+
+  it('runs small ones side by side, long ones and those that are to be apart by themselves', async () => {
+    const runner = played();
+    const sides: number[] = [];
+    let side = 0;
+    runner.run = async () => {
+      side += 1;
+      await turn();
+      sides.push(side);
+      await turn();
+      side -= 1;
+    };
+    const { queue, bundles, told } = bench(runner);
+    const apart = (index: number): KernelTask => ({ ...task(index), apart: true });
+    queue.add(1, [work], [task(0), task(1), long(2), task(3), task(4), apart(5), apart(6)]);
+    await vi.waitFor(() => expect(told()).toHaveLength(7));
+    expect(sides).toEqual([2, 2, 1, 2, 2, 1, 1]);
+    expect(bundles.slice(-2).map((bundle) => bundle.at(-1)?.taskId)).toEqual([
+      task(5).taskId,
+      task(6).taskId,
+    ]);
   });
 
   it('goes on after one that fails, and closes files of jobs that are over', async () => {

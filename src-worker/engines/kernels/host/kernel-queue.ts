@@ -1,5 +1,5 @@
 import { CoveyError } from '#shared/errors.ts';
-import type { KernelCall } from '#shared/domain/kernel-call.ts';
+import { elementBytes, type KernelCall } from '#shared/domain/kernel-call.ts';
 import type { KernelPartial } from '#shared/domain/kernel-results.ts';
 import type { KernelReport, KernelTask, KernelWork } from '#shared/host/kernel-host.ts';
 import type { JobId, TaskId } from '#shared/lib/ids.ts';
@@ -36,8 +36,22 @@ const flushCount = 128;
 /** A task that takes longer is said to have started, and how far it is. */
 const momentMs = 50;
 const progressMs = 500;
+/**
+ * Handing a range to the library's threads and hearing back takes longer than reading so much of it. So many of those
+ * are with it at once: threads and this one are woken for all of them together.
+ */
+const smallBytes = 64 * 1024;
+const smallAtOnce = 16;
 
-/** Runs tasks one after the other in the order in which they came, and tells of them in bundles. */
+interface Current {
+  readonly task: KernelTask;
+  readonly stopping: AbortController;
+  readonly startedAt: number;
+  fraction: number;
+  toldAt: number | null;
+}
+
+/** Runs tasks in the order in which they came, small ones side by side, and tells of them in bundles. */
 export function createKernelQueue(
   runner: KernelRunner,
   emit: (reports: readonly KernelReport[]) => void,
@@ -45,14 +59,10 @@ export function createKernelQueue(
 ): KernelQueue {
   const works = new Map<JobId, KernelWork>();
   const opened = new Map<JobId, OpenWork>();
-  const waiting: KernelTask[] = [];
-  let current: {
-    readonly task: KernelTask;
-    readonly stopping: AbortController;
-    readonly startedAt: number;
-    fraction: number;
-    toldAt: number | null;
-  } | null = null;
+  let waiting: KernelTask[] = [];
+  /** Of `waiting`, taken already. */
+  let taken = 0;
+  const current = new Map<TaskId, Current>();
   let threads = 1;
   let reports: KernelReport[] = [];
   let flushedAt = 0;
@@ -85,8 +95,8 @@ export function createKernelQueue(
     const { taskId, jobId, from, to } = task;
     const stopping = new AbortController();
     const startedAt = now();
-    const state = { task, stopping, startedAt, fraction: 0, toldAt: null };
-    current = state;
+    const state: Current = { task, stopping, startedAt, fraction: 0, toldAt: null };
+    current.set(taskId, state);
     try {
       const { work, open } = workOf(jobId);
       const value = await open.run(work.call, from, to, {
@@ -98,28 +108,54 @@ export function createKernelQueue(
     } catch (error) {
       tell({ type: 'failed', taskId, error: CoveyError.from(error).toBody(), wallMs: now() - startedAt });
     } finally {
-      current = null;
+      current.delete(taskId);
     }
+  };
+
+  const isSmall = ({ jobId, from, to, apart }: KernelTask): boolean => {
+    const work = works.get(jobId);
+    return apart !== true && work !== undefined && (to - from) * elementBytes[work.call.type] <= smallBytes;
+  };
+  /** What runs next, side by side; empty: nothing waits. */
+  const take = (): KernelTask[] => {
+    const group: KernelTask[] = [];
+    for (let next = waiting[taken]; next; next = waiting[taken]) {
+      const small = isSmall(next);
+      if (group.length > 0 && !small) break;
+      group.push(next);
+      taken += 1;
+      if (!small || group.length === smallAtOnce) break;
+    }
+    // Not one by one: that moves all that wait.
+    if (taken === waiting.length || taken >= 1_024) {
+      waiting = waiting.slice(taken);
+      taken = 0;
+    }
+    return group;
   };
 
   const run = async (): Promise<void> => {
     if (busy) return;
     busy = true;
     const look = setInterval(() => {
-      if (!current) return;
-      const { task, startedAt, toldAt, fraction } = current;
       const at = now();
-      if (toldAt === null && at - startedAt >= momentMs) {
-        current.toldAt = at;
-        reports.push({ type: 'started', taskId: task.taskId });
-      } else if (toldAt !== null && at - toldAt >= progressMs) {
-        current.toldAt = at;
-        reports.push({ type: 'progress', taskId: task.taskId, fraction });
+      for (const one of current.values()) {
+        const { taskId } = one.task;
+        if (one.toldAt === null && at - one.startedAt >= momentMs) {
+          one.toldAt = at;
+          reports.push({ type: 'started', taskId });
+        } else if (one.toldAt !== null && at - one.toldAt >= progressMs) {
+          one.toldAt = at;
+          reports.push({ type: 'progress', taskId, fraction: one.fraction });
+        }
       }
       flush();
     }, momentMs);
     try {
-      for (let task = waiting.shift(); task; task = waiting.shift()) await runOne(task);
+      for (let group = take(); group.length > 0; group = take()) {
+        await Promise.all(group.map(runOne));
+        if (group[0]?.apart) flush();
+      }
     } finally {
       clearInterval(look);
       busy = false;
@@ -136,11 +172,12 @@ export function createKernelQueue(
     },
     cancel(taskIds) {
       for (const taskId of taskIds) {
-        if (current?.task.taskId === taskId) {
-          current.stopping.abort(new CoveyError('cancelled', 'it was told to end'));
+        const running = current.get(taskId);
+        if (running) {
+          running.stopping.abort(new CoveyError('cancelled', 'it was told to end'));
           continue;
         }
-        const at = waiting.findIndex((task) => task.taskId === taskId);
+        const at = waiting.findIndex((task, index) => index >= taken && task.taskId === taskId);
         if (at === -1) continue;
         waiting.splice(at, 1);
         const error = { code: 'cancelled', message: 'it was told to end' } as const;
@@ -150,8 +187,9 @@ export function createKernelQueue(
     },
     forget(jobIds) {
       for (const jobId of jobIds) {
+        const runs = [...current.values()].some(({ task }) => task.jobId === jobId);
         // One that is still needed is opened again.
-        if (current?.task.jobId === jobId || waiting.some((task) => task.jobId === jobId)) continue;
+        if (runs || waiting.some((task, index) => index >= taken && task.jobId === jobId)) continue;
         opened.get(jobId)?.close();
         opened.delete(jobId);
         works.delete(jobId);
