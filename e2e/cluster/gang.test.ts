@@ -1,9 +1,15 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readJobDocument } from '../../src-main/cli/job-document.ts';
 import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
+import { checkout } from '../support/checkout.ts';
+import { runCovey } from '../support/cli.ts';
 import type { RunningNode } from '../support/cluster.ts';
+import { mpiMissing, mpiProgram, torchMissing } from '../support/gang-programs.ts';
 import { gangPorts, startGangMachines, type GangMachines } from '../support/gang-machines.ts';
 import { createNetwork, netnsMissing, removeLeftoverNetworks, type Network } from '../support/netns.ts';
-import { torchMissing } from '../support/torch.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -248,6 +254,13 @@ describe.skipIf(noNetwork !== null)(
         await checkTorch(machines);
       },
     );
+
+    test.skipIf(mpiMissing !== null)(
+      `a program of MPI runs by the template for it${mpiMissing === null ? '' : ` (${mpiMissing})`}`,
+      async () => {
+        await checkMpi(machines);
+      },
+    );
   },
 );
 
@@ -289,4 +302,30 @@ async function checkTorch(machines: GangMachines): Promise<void> {
   expect(view.shares.filter(({ donePercent }) => donePercent === 50)).toHaveLength(2);
   for (const rank of [0, 1]) expect(await machines.log(id, rank)).toContain(`rank ${rank} of 2: 3.00 2.00\n`);
   expect(view.result?.artifacts.map(({ name }) => name)).toEqual(['0/model.pt']);
+}
+
+async function checkMpi(machines: GangMachines): Promise<void> {
+  const { directory } = cluster.current;
+  const source = path.join(directory, 'program.c');
+  const program = path.join(directory, 'program');
+  writeFileSync(source, mpiProgram);
+  execFileSync('mpicc.mpich', ['-o', program, source], { timeout: 60_000 });
+  const put = await runCovey(machines.controller, ['artifacts', 'put', program, '--json']);
+  expect(put).toMatchObject({ code: 0 });
+  const file = path.join(checkout, 'resources', 'templates', 'mpi.yaml');
+  const spec = readJobDocument(readFileSync(file, 'utf8'), file);
+  if (spec.kind !== 'gang') throw new Error(`it is a job of kind ${spec.kind}`);
+  const { kind: _kind, ...rest } = spec;
+  const { id } = await machines.submit({
+    ...rest,
+    inputs: [{ artifact: 'program', path: 'program' }],
+    env: { PROCESSES: '2' },
+  });
+  const view = await machines.finished(id, 120_000);
+  const output = await machines.log(id, 0);
+  expect({ status: view.status, error: view.error, output: output.trim().split('\n').sort() }).toEqual({
+    status: 'done',
+    error: null,
+    output: [0, 1, 2, 3].map((rank) => `process ${rank} of 4: 30`),
+  });
 }

@@ -1,10 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { z } from 'zod';
 import type { JobView } from '#shared/domain/job.ts';
-import type { JobSpec } from '#shared/domain/job-spec.ts';
+import type { gangJobSchema } from '#shared/domain/job-spec.ts';
 import type { Cluster, NodeOptions, RunningController, RunningNode } from './cluster.ts';
 import { untilEligible } from './split-cluster.ts';
 import { waitFor } from './wait.ts';
+
+/** Without `network` it is `lan`. */
+type GangSpec = Omit<z.input<typeof gangJobSchema>, 'kind'>;
 
 /** A controller and workers whose owners let programs run and see a network, for tests of gangs. */
 export interface GangMachines {
@@ -12,7 +16,7 @@ export interface GangMachines {
   readonly workers: readonly RunningNode[];
   /** One more worker. */
   add(name: string): Promise<RunningNode>;
-  submit(spec: Partial<JobSpec>): Promise<JobView>;
+  submit(spec: GangSpec): Promise<JobView>;
   view(id: string): Promise<JobView>;
   /** The job once it is over, however. */
   finished(id: string, timeoutMs?: number): Promise<JobView>;
@@ -51,8 +55,7 @@ export async function startGangMachines(
     controller,
     workers,
     add,
-    submit: (spec) =>
-      client.call('submitJob', { body: { kind: 'gang', network: 'lan', ...spec } as JobSpec }),
+    submit: (spec) => client.call('submitJob', { body: { network: 'lan', ...spec, kind: 'gang' } }),
     view,
     finished: (id, timeoutMs = 60_000) =>
       waitFor(

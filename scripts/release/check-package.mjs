@@ -64,6 +64,7 @@ export function checkPackage({ program, resources }) {
     'icons/icon.png',
     'tray/idle-light.png',
     'tray/idle-dark.png',
+    'templates/mpi.yaml',
     'LICENSE',
     'THIRD-PARTY.txt',
   ]) {

@@ -97,6 +97,7 @@ export function stageHeadless(node) {
   for (const script of ['install.sh', 'install.ps1']) {
     cpSync(inRoot('resources', 'headless', script), path.join(directory, script));
   }
+  cpSync(inRoot('resources', 'templates'), path.join(directory, 'templates'), { recursive: true });
   cpSync(inRoot('LICENSE'), path.join(directory, 'LICENSE'));
   writeFileSync(path.join(directory, 'THIRD-PARTY.txt'), licenceText(packages));
   return directory;
