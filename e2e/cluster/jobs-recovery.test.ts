@@ -3,8 +3,9 @@ import path from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import type { TaskView } from '#shared/domain/job.ts';
 import { predictChat } from '../../src-worker/models/predictable.ts';
-import { startJobMachines, type JobMachines } from '../support/job-machines.ts';
+import { hostsOf, startJobMachines, type JobMachines } from '../support/job-machines.ts';
 import { predictableModel, storiesMissing, storiesModel } from '../support/models.ts';
+import { descendantsOf, stillRuns } from '../support/processes.ts';
 import { loadReady } from '../support/split-cluster.ts';
 import { sha256Of } from '../support/sha256.ts';
 import { useCluster } from '../support/use-cluster.ts';
@@ -95,6 +96,21 @@ test('ends that nobody could hear of outlive their worker, and count', async () 
   expect([...tasks.values()].map(({ attempt, outcome }) => [attempt, outcome])).toEqual(
     Array.from({ length: 6 }, () => [1, 'done']),
   );
+  await machines.expectIdle(mark);
+});
+
+test('a task runner that hangs outlives its worker until the worker is back, and so do its programs', async () => {
+  const { id } = await machines.submit(sleepers(12, 2));
+  await machines.until('to run', id, ({ partitions }) => partitions.running === 6);
+  const [runner] = hostsOf(machines.worker('anna'), 'task-runner');
+  if (!runner) throw new Error('anna runs nothing');
+  const programs = descendantsOf(runner.pid);
+  expect(programs.length).toBeGreaterThan(0);
+  process.kill(runner.pid, 'SIGSTOP');
+  await machines.worker('anna').crash();
+  await machines.returnWorker('anna');
+  await waitFor('all of it to be gone', () => ![runner, ...programs].some(stillRuns), 5_000);
+  await expectWhole(id, 12);
   await machines.expectIdle(mark);
 });
 

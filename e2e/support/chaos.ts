@@ -12,7 +12,7 @@ export interface Blow {
 
 const everyMs = 2_000;
 /** Short enough to go unnoticed, longer than a session's tasks are waited for, long enough to be lost. */
-const stopsMs = [1_000, 4_000, 7_000, 18_000];
+const stopsMs = [500, 1_500, 4_000, 7_000, 10_000, 18_000];
 const absencesMs = [0, 1_000, 6_000];
 const hostPrograms: readonly HostProgram[] = ['kernel-host', 'task-runner'];
 

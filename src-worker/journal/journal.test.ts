@@ -2,11 +2,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { EngineId } from '#shared/lib/ids.ts';
 import { collectingLogger } from '../runtime/fixtures.ts';
 import { openCanaryRecords } from './canary-records.ts';
 import { forgetEngine, recordEngine, recordPath } from './engine-record.ts';
+import { journalledHosts } from './journalled-hosts.ts';
 import { identifyProcess } from './process-identity.ts';
 import { sweepEngines } from './sweep.ts';
 
@@ -48,6 +49,33 @@ describe.runIf(process.platform === 'linux')('the journal of engines', () => {
     expect(child.signalCode).toBe('SIGKILL');
     expect(existsSync(recordPath(journal, engineId))).toBe(false);
     expect(lines.join('\n')).toContain(engineId);
+  });
+
+  it('has processes in which tasks run while they are there', async () => {
+    const child = await sleeper();
+    const exited: (() => void)[] = [];
+    const hosts = journalledHosts(
+      {
+        fork: () => ({
+          pid: child.pid,
+          send: () => undefined,
+          onMessage: () => undefined,
+          onExit: (listener) => exited.push(() => listener({ code: 0, signal: null, detail: '' })),
+          kill: () => undefined,
+        }),
+      },
+      journal,
+    );
+    hosts.fork('task-runner', { label: 'tasks' });
+    const path = recordPath(journal, `task-runner-${child.pid}`);
+    await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toContain(String(child.pid)));
+    child.kill('SIGSTOP');
+    const ended = gone(child);
+    await sweepEngines(journal, collectingLogger().logger);
+    await ended;
+    hosts.fork('task-runner', { label: 'tasks' });
+    for (const exit of exited) exit();
+    await vi.waitFor(() => expect(existsSync(path)).toBe(false));
   });
 
   it.each([

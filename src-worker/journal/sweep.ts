@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import type { EngineId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { engineRecordsDirectory, forgetEngine, recordPath } from './engine-record.ts';
 import { identifyProcess } from './process-identity.ts';
@@ -28,11 +27,7 @@ export async function sweepEngines(journalDirectory: string, logger: Logger): Pr
 }
 
 /** The same for one engine, whose host has gone without cleaning up. */
-export async function sweepEngine(
-  journalDirectory: string,
-  engineId: EngineId,
-  logger: Logger,
-): Promise<void> {
+export async function sweepEngine(journalDirectory: string, engineId: string, logger: Logger): Promise<void> {
   const record = readRecord(recordPath(journalDirectory, engineId));
   if (record && (await isOurs(record))) {
     logger.warn('ending an engine that outlived its host', { engine: engineId, pid: record.pid });
@@ -49,11 +44,11 @@ export async function sweepEngine(
   forgetEngine(journalDirectory, engineId);
 }
 
-function recordedEngines(journalDirectory: string): EngineId[] {
+function recordedEngines(journalDirectory: string): string[] {
   try {
     return readdirSync(engineRecordsDirectory(journalDirectory))
       .filter((name) => name.endsWith('.json'))
-      .map((name) => name.slice(0, -'.json'.length) as EngineId);
+      .map((name) => name.slice(0, -'.json'.length));
   } catch {
     return [];
   }
