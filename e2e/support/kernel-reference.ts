@@ -92,28 +92,30 @@ export function squaresI32(words: Uint32Array): bigint {
   return total;
 }
 
-/** A sum and the sum of its terms' sizes, by which its error is bounded. */
+/** A sum, and how far it may be from the exact one before it was rounded: half units in the last place are not in it. */
 export interface CompensatedSum {
   readonly value: number;
-  readonly magnitude: number;
+  readonly doubt: number;
 }
 
-/** Neumaier 1974. */
+const unit = 2 ** -53;
+
+/** Neumaier 1974. What is lost of a term is known exactly; only adding that up is rounded, by a unit of it each time. */
 export function sumF64(values: Float64Array): CompensatedSum {
-  let [sum, lost, magnitude] = [0, 0, 0];
+  let [sum, lost, rounded] = [0, 0, 0];
   for (const value of values) {
     const next = sum + value;
     lost += Math.abs(sum) >= Math.abs(value) ? sum - next + value : value - next + sum;
+    rounded += Math.abs(lost);
     sum = next;
-    magnitude += Math.abs(value);
   }
-  return { value: sum + lost, magnitude };
+  return { value: sum + lost, doubt: 2 * unit * rounded };
 }
 
 /** Ogita, Rump and Oishi 2005 (Dot2), products split by Dekker's method. */
 export function dotF64(left: Float64Array, right: Float64Array): CompensatedSum {
   const splitter = 2 ** 27 + 1;
-  let [sum, lost, magnitude] = [0, 0, 0];
+  let [sum, lost, rounded] = [0, 0, 0];
   for (let index = 0; index < left.length; index += 1) {
     const a = left[index] ?? 0;
     const b = right[index] ?? 0;
@@ -126,19 +128,15 @@ export function dotF64(left: Float64Array, right: Float64Array): CompensatedSum 
     const bLow = b - bHigh;
     const error = aLow * bLow - (product - aHigh * bHigh - aLow * bHigh - aHigh * bLow);
     const next = sum + product;
-    const rest = Math.abs(sum) >= Math.abs(product) ? sum - next + product : product - next + sum;
-    lost += rest + error;
+    const rest = (Math.abs(sum) >= Math.abs(product) ? sum - next + product : product - next + sum) + error;
+    lost += rest;
+    rounded += Math.abs(rest) + Math.abs(lost);
     sum = next;
-    magnitude += Math.abs(product);
   }
-  return { value: sum + lost, magnitude };
+  return { value: sum + lost, doubt: 2 * unit * rounded };
 }
 
-/**
- * How far a correctly rounded sum may be from the compensated one: each is off by at most one rounding, and the
- * latter by what compensation leaves, n^2 u^2 times the sizes.
- */
-export function boundOf({ value, magnitude }: CompensatedSum, count: number): number {
-  const unit = 2 ** -53;
-  return 2 * unit * Math.abs(value) + count ** 2 * unit ** 2 * magnitude;
+/** How far a sum that was rounded once may be from this one, which was rounded once more than its doubt says. */
+export function boundOf({ value, doubt }: CompensatedSum): number {
+  return 2 * unit * Math.abs(value) + doubt;
 }
