@@ -24,27 +24,50 @@ static uint64_t enabled_state(void) {
 enum { EBX = 1, ECX = 2 };
 static int has(unsigned bits, unsigned bit) { return (bits >> bit & 1) != 0; }
 
+enum { ASKED = 1, AVX2 = 2, AVX512 = 4 };
+
 /* A processor may have instructions whose registers the system does not save: xgetbv says. */
-static int has_avx2(int *with_512) {
+static long ask(void) {
     unsigned basic[4], more[4];
     cpuid(1, basic);
     cpuid(7, more);
-    *with_512 = 0;
     if (!has(basic[ECX], 27) /* osxsave */ || !has(basic[ECX], 28) /* avx */ || !has(basic[ECX], 12) /* fma */) {
-        return 0;
+        return ASKED;
     }
     const uint64_t state = enabled_state();
     if ((state & 0x6) != 0x6 || !has(more[EBX], 5)) {
-        return 0;
+        return ASKED;
     }
-    *with_512 = (state & 0xe6) == 0xe6 && has(more[EBX], 16) /* f */ && has(more[EBX], 17) /* dq */ &&
-                has(more[EBX], 30) /* bw */ && has(more[EBX], 31) /* vl */;
-    return 1;
+    const int with_512 = (state & 0xe6) == 0xe6 && has(more[EBX], 16) /* f */ && has(more[EBX], 17) /* dq */ &&
+                         has(more[EBX], 30) /* bw */ && has(more[EBX], 31) /* vl */;
+    return ASKED | AVX2 | (with_512 ? AVX512 : 0);
+}
+
+/*
+ * Asked once: in a virtual machine cpuid goes to its host, which takes microseconds, and a run over a small range
+ * takes less. Several threads may ask at the same time; all get the same answer.
+ */
+static long answer(void) {
+#if defined(_MSC_VER)
+    static volatile long known; /* reads and writes of it are whole there */
+    if (known == 0) {
+        known = ask();
+    }
+    return known;
+#else
+    static long known;
+    long found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (found == 0) {
+        found = ask();
+        __atomic_store_n(&known, found, __ATOMIC_RELAXED);
+    }
+    return found;
+#endif
 }
 
 int ck_ops_of(ck_isa isa, ck_ops *ops) {
-    int with_512;
-    const int avx2 = has_avx2(&with_512);
+    const int avx2 = (answer() & AVX2) != 0;
+    const int with_512 = (answer() & AVX512) != 0;
     if (isa == CK_ISA_BEST) {
         isa = with_512 ? CK_ISA_AVX512 : avx2 ? CK_ISA_AVX2 : CK_ISA_SCALAR;
     }

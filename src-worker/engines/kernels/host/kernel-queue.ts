@@ -40,7 +40,7 @@ const progressMs = 500;
  * Handing a range to the library's threads and hearing back takes longer than reading so much of it. So many of those
  * are with it at once: threads and this one are woken for all of them together.
  */
-const smallBytes = 64 * 1024;
+export const smallBytes = 64 * 1024;
 const smallAtOnce = 16;
 
 interface Current {

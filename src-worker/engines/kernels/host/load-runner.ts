@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { CoveyError } from '#shared/errors.ts';
 import { elementBytes, kernelNameSchema, type KernelName } from '#shared/domain/kernel-call.ts';
 import { loadKernelLibrary, type KernelLibrary, type RunningKernel } from '../binding.ts';
-import type { KernelRunner, OpenWork } from './kernel-queue.ts';
+import { smallBytes, type KernelRunner, type OpenWork } from './kernel-queue.ts';
 
 export interface LoadedRunner {
   readonly isa: string;
@@ -41,6 +41,8 @@ function openWork(library: KernelLibrary, inputPath: string, secondPath: string 
         throw new CoveyError('dataset_invalid', `elements ${from} to ${to} are not in the input`);
       }
       const running = library.start({ call, input, second, fromByte, toByte, threads });
+      // A small one is over before anybody could ask how far it is.
+      if (toByte - fromByte <= smallBytes) return running.partial;
       return watched(running, toByte - fromByte, signal, onProgress);
     },
     close() {
