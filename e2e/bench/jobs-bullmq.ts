@@ -8,7 +8,7 @@ import { processInfo } from '../support/processes.ts';
 import { startProcess } from '../support/managed-process.ts';
 import { freePort } from '../support/ports.ts';
 import { waitFor, withDeadline } from '../support/wait.ts';
-import type { JobsSide } from './jobs.ts';
+import type { JobsSide } from './jobs-side.ts';
 
 const perBulk = 500;
 const startMs = 20_000;

@@ -5,7 +5,7 @@ import { runCovey } from '../support/cli.ts';
 import { createCluster, type RunningNode } from '../support/cluster.ts';
 import { processInfo } from '../support/processes.ts';
 import { waitFor } from '../support/wait.ts';
-import type { JobsSide } from './jobs.ts';
+import type { JobsSide } from './jobs-side.ts';
 
 const doneMs = 120_000;
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { redisProgram, startBullmq } from './jobs-bullmq.ts';
 import { startCovey } from './jobs-covey.ts';
+import type { JobsSide } from './jobs-side.ts';
 import { describeMachine, median, type BenchOptions, type BenchResult, type BenchRun } from './result.ts';
 
 const partitions = 10_000;
@@ -13,18 +14,6 @@ const singles = 100;
 
 /** Debian installs them where they are missing. */
 export const programs = ['redis-server'];
-
-/** What does the work. Times are in milliseconds. */
-export interface JobsSide {
-  /** Does so much that is nothing, and resolves to the time from the beginning of asking to the last end. */
-  many(count: number): Promise<number>;
-  /** The same of one, with nothing else to do. */
-  one(): Promise<number>;
-  /** Processor time of what gives out the work: our controller, Redis. */
-  cpuMs(): number;
-  workersCpuMs(): number;
-  close(): Promise<void>;
-}
 
 /**
  * 10,000 partitions that do nothing (a sum over one element each) on four workers, against BullMQ on Redis with 10,000
