@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  readdirSync,
   rmdirSync,
   writeFileSync,
 } from 'node:fs';
@@ -62,12 +63,15 @@ export function createQuota(name: string): Quota {
     limit: (percent) => set((periodUs * percent) / 100),
     unlimited: () => set(null),
     async remove() {
-      await waitFor(
-        `the processes in ${directory} to end`,
-        () => readFileSync(members, 'utf8') === '',
-        10_000,
-      );
-      rmdirSync(directory);
+      // Only a group without processes and groups can be removed; those of tasks are gone with their worker, or now.
+      const gone = (): true => {
+        for (const { name: inner, parentPath } of readdirSync(directory, { withFileTypes: true })) {
+          if (inner.startsWith('covey-')) rmdirSync(path.join(parentPath, inner));
+        }
+        rmdirSync(directory);
+        return true;
+      };
+      await waitFor(`${directory} to be removed`, gone, 10_000);
     },
   };
 }
