@@ -34,7 +34,7 @@ export interface BenchOptions {
   readonly minutes?: number;
 }
 
-/** Every file of this folder that exports `run` is a bench. */
+/** Every file of this folder that exports `run` is a bench; `programs`: those of Debian that it wants (debian.mjs). */
 export type RunBench = (options: BenchOptions) => Promise<BenchResult>;
 
 export interface Machine {
