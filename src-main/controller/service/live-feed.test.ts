@@ -126,7 +126,7 @@ describe('figures', () => {
   });
 
   test('of jobs come when they move, until they end', () => {
-    record({ type: 'job-submitted', at: 0, definition: definition() });
+    record({ type: 'job-submitted', at: 0, definition: definition(), distribution: { mode: 'auto' } });
     const figures = createFigures(options());
     expect(figures.all(0).jobs).toMatchObject([{ id: jobId, status: 'queued', partitions: { done: 0 } }]);
     expect(figures.next(1).jobs).toEqual([]);

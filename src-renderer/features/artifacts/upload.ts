@@ -30,6 +30,8 @@ const pieceBytes = 512 * 1024;
 const tries = 4;
 const firstPauseMs = 500;
 const serverMs = 10 * 60_000;
+/** One chunk, also over a slow line. */
+const chunkMs = 3 * 60_000;
 /** A file that was digested once is not digested again when its upload goes on. */
 const digests = new WeakMap<File, FileDigest>();
 
@@ -114,7 +116,7 @@ async function sendChunk(
       await api.bytes(
         'PUT',
         `/api/artifacts/uploads/${encodeURIComponent(id)}/chunks/${chunk}`,
-        signal,
+        AbortSignal.any([signal, AbortSignal.timeout(chunkMs)]),
         body,
       );
       return;

@@ -103,7 +103,7 @@ function Form({ first }: { readonly first: JobDraft }) {
               <Radio.Group
                 aria-label="Kind of work"
                 value={draft.kind}
-                onChange={(kind) => form.set({ kind: kind as JobKind })}
+                onChange={(kind) => form.set({ kind: kind })}
               >
                 <div className={classes['rows']}>
                   {kinds.map(([kind, description]) => (

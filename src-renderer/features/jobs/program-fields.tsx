@@ -51,7 +51,7 @@ export function ProgramFields() {
                 { value: 'command', label: 'A command' },
                 { value: 'script', label: 'A script' },
               ]}
-              onChange={(value) => set({ runs: value as 'command' | 'script' })}
+              onChange={(value) => set({ runs: value })}
             />
           </div>
           {runs === 'command' ? (
