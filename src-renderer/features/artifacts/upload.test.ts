@@ -120,6 +120,10 @@ it('takes a folder by its paths, and says which name cannot be', () => {
   expect(sourceProblem(folderSource([inFolder('tool/a:b')]))).toMatch(/"a:b"/);
 });
 
+it('gives a file a name that can be seen whole', () => {
+  expect(fileSource(new File(['x'], 'a\u202eb\u0007')).name).toBe('a_b_');
+});
+
 it('knows programs by how they begin', () => {
   expect(looksExecutable(new TextEncoder().encode('#!/bin/sh'))).toBe(true);
   expect(looksExecutable(Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 2))).toBe(true);

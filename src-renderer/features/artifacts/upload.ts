@@ -50,13 +50,19 @@ export function folderSource(files: readonly File[]): UploadSource {
   const [top = 'folder'] = (files[0]?.webkitRelativePath ?? '').split('/');
   return {
     kind: 'tree',
-    name: top === '' ? 'folder' : top,
+    name: artifactName(top === '' ? 'folder' : top),
     files: files.map((file) => ({ path: file.webkitRelativePath.split('/').slice(1).join('/'), file })),
   };
 }
 
 export function fileSource(file: File): UploadSource {
-  return { kind: 'file', name: file.name, files: [{ path: file.name, file }] };
+  const name = artifactName(file.name);
+  return { kind: 'file', name, files: [{ path: name, file }] };
+}
+
+/** Names have no control characters and none that cannot be seen. */
+function artifactName(name: string): string {
+  return name.replace(/\p{C}/gu, '_').slice(0, 256);
 }
 
 /**

@@ -112,7 +112,7 @@ function Form({ first }: { readonly first: JobDraft }) {
                 </div>
               </Radio.Group>
             </Section>
-            <UploadList />
+            <UploadList unfinishedOnly />
             <KindFields />
             <Where />
             <Details />
