@@ -20,13 +20,19 @@ TYPES = {
     "u32": numpy.uint32,
     "u64": numpy.uint64,
 }
+
+
+def edges(call):
+    return float(call["low"]), float(call["high"])
+
+
 KERNELS = {
     "sum": lambda a, b, call: a.sum(),
     "xor": lambda a, b, call: numpy.bitwise_xor.reduce(a),
     "dot_product": lambda a, b, call: numpy.dot(a, b),
     "min": lambda a, b, call: a.min(),
     "max": lambda a, b, call: a.max(),
-    "histogram": lambda a, b, call: numpy.histogram(a, call["bins"], (call["low"], call["high"]))[0],
+    "histogram": lambda a, b, call: numpy.histogram(a, call["bins"], edges(call))[0],
 }
 
 loaded = {}

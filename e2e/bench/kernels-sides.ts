@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createInterface, type Interface } from 'node:readline';
 import type { KernelCall } from '../../src-main/shared/domain/kernel-call.ts';
 import { combineKernel, type KernelValue } from '../../src-main/shared/domain/kernel-results.ts';
-import type { KernelFile, KernelLibrary } from '../../src-worker/engines/kernels/binding.ts';
+import type { KernelFile, KernelIsa, KernelLibrary } from '../../src-worker/engines/kernels/binding.ts';
 
 /** What is measured: a kernel over the first bytes of one or two files. */
 export interface Case {
@@ -62,7 +62,7 @@ class LineProgram {
 }
 
 /** Ours, as a worker runs it: files mapped, promises awaited. */
-export function ourSide(library: KernelLibrary, threads: number): Side {
+export function ourSide(library: KernelLibrary, threads: number, isa?: KernelIsa): Side {
   const opened = new Map<string, KernelFile>();
   const open = (path: string): KernelFile => {
     const known = opened.get(path) ?? library.open(path);
@@ -77,7 +77,7 @@ export function ourSide(library: KernelLibrary, threads: number): Side {
       let value: KernelValue = null;
       for (let pass = 0; pass < passes; pass += 1) {
         const startedAt = performance.now();
-        const range = { fromByte: 0, toByte: bytes, threads };
+        const range = { fromByte: 0, toByte: bytes, threads, ...(isa === undefined ? {} : { isa }) };
         const partial = await library.start({ call, input, second: second ?? null, ...range }).partial;
         seconds.push((performance.now() - startedAt) / 1_000);
         value = combineKernel(call, [partial]);

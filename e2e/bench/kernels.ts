@@ -13,11 +13,16 @@ import { describeMachine, median, type BenchOptions, type BenchResult, type Benc
  * OpenBLAS where it uses one) and against this machine's read bandwidth. The sides alternate; figures are medians.
  *
  * `ratio`: the lowest, over sum, xor and dot_product of all their types and both numbers of threads, of ours against the
- * better of numpy and the bandwidth. `histogramRatio`, `extremesRatio`: the lowest of ours against numpy.
+ * better of numpy and the bandwidth. `histogramRatio`, `extremesRatio`: the lowest of ours against numpy. Where there is
+ * AVX-512: what its code gains over AVX2, with one thread.
  */
 const megabytes = 512;
 const bytes = megabytes * 1024 * 1024;
+/** Of those that `ratio` is made of; the others have fewer. */
 const rounds = 7;
+const fewRounds = 3;
+const counted: ReadonlySet<KernelName> = new Set(['sum', 'xor', 'dot_product']);
+const avx512Cases = ['sum f32', 'dot_product f32'];
 const passes = 3;
 /** numpy's histogram takes seconds for what the others read in a hundredth: a part is enough. */
 const histogramBytes = 32 * 1024 * 1024;
@@ -47,6 +52,9 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
       { name: 'read', threads, side: readSide(reader, megabytes, threads) },
     );
   }
+  // What AVX-512 has code of its own for must be worth it.
+  const wide = library.isas[0] === 'avx512';
+  if (wide) sides.push({ name: 'avx2', threads: 1, side: ourSide(library, 1, 'avx2') });
   try {
     log('writing 2.3 GB of data ...');
     const files = await writeData(directory);
@@ -57,7 +65,8 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
       for (let round = 0; round <= rounds; round += 1) {
         for (const { name: side, threads, side: measured } of round % 2 === 0 ? sides : sides.toReversed()) {
           const slow = side === 'numpy' && one.call.kernel === 'histogram';
-          if (slow && round > 3) continue;
+          const compared = side !== 'avx2' || avx512Cases.includes(name);
+          if (!compared || (round > fewRounds && (slow || !counted.has(one.call.kernel)))) continue;
           const { seconds, value } = await measured.measure(one, slow || round === 0 ? 1 : passes);
           values.set(`${side} ${threads}`, value);
           if (round === 0) continue;
@@ -185,6 +194,10 @@ function summarise(runs: readonly BenchRun[], threadCounts: readonly number[], i
           lowest = { ratio: ours / theirs, ours, theirs, name: `${name} x${threads}` };
       }
     }
+  }
+  for (const name of avx512Cases) {
+    const avx2 = figureOf(runs, 'avx2 x1', name);
+    if (Number.isFinite(avx2)) more[`${name} avx512 / avx2`] = figureOf(runs, 'ours x1', name) / avx2;
   }
   return {
     name: 'kernels',

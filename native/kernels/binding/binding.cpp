@@ -13,13 +13,13 @@
 #include "covey-kernels.h"
 #include "mapping.h"
 
-#if defined(_WIN32)
-using namespace ck::host;
-#else
+#if !defined(_WIN32)
 #include <dlfcn.h>
 #endif
 
 namespace {
+
+CK_USE_NODE_API
 
 const napi_type_tag mapping_tag = { 0x6f1c3a5b9e2d4780, 0x8a41d7f20c6b953e };
 const napi_type_tag run_tag = { 0x25b8e09d71fc4a63, 0xb3967c04ea58d12f };
