@@ -55,8 +55,7 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
   const job = (id: string): Promise<JobView> => controller.client.call('job', { params: { job: id } });
   const section = (name: string): Locator => page.getByRole('region', { name, exact: true });
   const heading = (name: string): Promise<void> => page.getByRole('heading', { level: 1, name }).waitFor();
-  const kindOf = (name: string): Locator =>
-    page.getByRole('radiogroup', { name: 'Kind of work' }).getByRole('radio', { name });
+  const kindOf = (name: string): Locator => section('Kind of work').getByRole('radio', { name });
   /** Of the job that is shown. */
   const shownId = (): string => /#\/jobs\/(j-[0-9a-z]+)/.exec(page.url())?.[1] ?? '';
   const hash = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
@@ -178,6 +177,8 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
       await page.getByRole('button', { name: 'Submit' }).click();
       await page.getByText('Is needed.').waitFor();
       expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-invalid'))).toBe('true');
+      // Its list of choices opened with it.
+      await page.keyboard.press('Escape');
       await looksRight('job-form-kernel');
       for (const kind of ['Command', 'Map', 'Inference', 'Gang']) {
         await kindOf(kind).check();
@@ -294,7 +295,7 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
     await page.getByRole('button', { name: 'Log of partition 3' }).click();
     const dialog = page.getByRole('dialog', { name: 'Partition 3' });
     await dialog.getByText('red <b>bold</b> 2').waitFor();
-    await dialog.getByText(/exit code 7/).waitFor();
+    await dialog.getByText(/^attempt 2 on .* exit code 7/).waitFor();
     await looksRight('job-log');
     await dialog.getByRole('combobox', { name: 'Attempt' }).click();
     await page.getByRole('option', { name: /^1 on/ }).click();

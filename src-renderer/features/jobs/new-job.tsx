@@ -101,7 +101,7 @@ function Form({ first }: { readonly first: JobDraft }) {
           <div>
             <Section title="Kind of work">
               <Radio.Group
-                aria-label="Kind of work"
+                label={<span className="visually-hidden">Kind of work</span>}
                 value={draft.kind}
                 onChange={(kind) => form.set({ kind: kind })}
               >
