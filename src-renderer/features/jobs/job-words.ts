@@ -2,7 +2,14 @@ import type { JobLive } from '#shared/api/dashboard.ts';
 import type { JobKind } from '#shared/domain/job-spec.ts';
 import type { JobStatus, JobView, PartitionStatus, TaskView } from '#shared/domain/job.ts';
 import type { Tone } from '../../components/status.tsx';
-import { formatCount, formatDuration, formatPercent, formatShort, plural } from '../../format/format.ts';
+import {
+  formatCount,
+  formatDuration,
+  formatMs,
+  formatPercent,
+  formatShort,
+  plural,
+} from '../../format/format.ts';
 
 export const kindWords: Readonly<Record<JobKind, string>> = {
   kernel: 'Kernel',
@@ -73,9 +80,9 @@ export function partitionsText({
   return parts.join(', ');
 }
 
-/** Short times with a decimal: `0.4 s`, `3 min`. */
+/** Short times in more detail: `12 ms`, `1.2 s`, `3 min`. */
 export function timeText(ms: number): string {
-  return ms < 9_950 ? `${(ms / 1_000).toFixed(1)} s` : formatDuration(ms);
+  return ms < 9_950 ? formatMs(ms) : formatDuration(ms);
 }
 
 /** `1.4M records/s` */

@@ -217,9 +217,11 @@ function columnsOf(show: (index: number) => void): readonly Column<Row>[] {
       id: 'range',
       title: 'Range',
       width: 'minmax(150px, 1.3fr)',
-      cell: cell(({ range }) =>
-        range === null ? '—' : `${formatCount(range.from)} to ${formatCount(range.to - 1)}`,
-      ),
+      cell: cell(({ range }) => {
+        if (range === null) return '—';
+        const [first, last] = [formatCount(range.from), formatCount(range.to - 1)];
+        return first === last ? first : `${first} to ${last}`;
+      }),
     },
     {
       id: 'status',
