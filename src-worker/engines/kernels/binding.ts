@@ -54,7 +54,7 @@ export interface RunningKernel {
   readonly partial: Promise<KernelPartial>;
   /** Of one input, so far. */
   bytesDone(): number;
-  /** Ends within about a millisecond; nothing when it has ended. */
+  /** Ends within a few milliseconds; nothing when it has ended. */
   cancel(): void;
 }
 
