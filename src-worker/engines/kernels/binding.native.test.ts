@@ -275,7 +275,7 @@ describe('what cannot be is refused with words', () => {
       [{ input: { bytes: 64, close: () => undefined } }, /did not open/],
     ];
     for (const [change, words] of wrong) {
-      expect(() => library.start({ ...good, ...change } as KernelRun), JSON.stringify(change)).toThrow(words);
+      expect(() => library.start({ ...good, ...change }), JSON.stringify(change)).toThrow(words);
     }
     expect(await library.start(good).partial).toMatchObject({ total: '0' });
     input.close();
