@@ -1,12 +1,14 @@
+import path from 'node:path';
 import { bootstrap } from './lib/bootstrap.mjs';
 import { ScriptError, runScript, say } from './lib/console.mjs';
+import { buildKernels } from './lib/kernels.mjs';
 import { pinnedNode } from './lib/packages.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 
 /**
  * `npm run test:soak [-- ROUNDS]`: the long forms. A million inputs over everything that takes bytes from outside
- * and a million mutated model headers, then the whole loss matrix ROUNDS times (default 3). Stops at the first
+ * and a million mutated model headers, a million calls of the kernels, then the whole loss matrix ROUNDS times (default 3). Stops at the first
  * that fails. COVEY_FUZZ_SEED repeats the inputs of another run.
  */
 const fuzzRuns = 1_000_000;
@@ -48,6 +50,10 @@ await runScript(async () => {
       COVEY_FUZZ_RUNS: String(fuzzRuns),
     },
   );
+  say(`${fuzzRuns} calls of the kernels, seed ${seed}`);
+  const fuzz = path.join(await buildKernels('sanitized'), 'bin', 'kernels-fuzz');
+  const calls = await run(fuzz, [seed, String(fuzzRuns)], { stdio: 'inherit', timeoutMs: roundMs });
+  if (calls.code !== 0) throw new ScriptError('Calls of the kernels: failed.');
   for (let round = 1; round <= rounds; round += 1) {
     await suite(`loss matrix, round ${round} of ${rounds}`, ['cluster', '--', 'e2e/cluster/loss.test.ts']);
   }
