@@ -1,14 +1,16 @@
+import path from 'node:path';
 import { bootstrap } from './lib/bootstrap.mjs';
 import { ScriptError, runScript, say } from './lib/console.mjs';
+import { buildKernels } from './lib/kernels.mjs';
 import { pinnedNode } from './lib/packages.mjs';
 import { inRoot } from './lib/paths.mjs';
 import { run } from './lib/run.mjs';
 
 /**
  * `npm run test:soak [-- ROUNDS]`: the long forms. A million inputs over everything that takes bytes from outside
- * and a million mutated model headers, kernels over a gigabyte, then the whole loss matrix and three minutes of chaos
- * for jobs ROUNDS times (default 3). Stops at the first that fails. COVEY_FUZZ_SEED repeats the inputs of another run,
- * COVEY_CHAOS_SEED its chaos.
+ * and a million mutated model headers, a million calls of the kernels, kernels over a gigabyte, then the whole loss
+ * matrix and three minutes of chaos for jobs ROUNDS times (default 3). Stops at the first that fails. COVEY_FUZZ_SEED
+ * repeats the inputs of another run, COVEY_CHAOS_SEED its chaos.
  */
 const fuzzRuns = 1_000_000;
 /** Of the inputs from outside, those that go to the API of a running controller. */
@@ -51,6 +53,10 @@ await runScript(async () => {
       COVEY_FUZZ_RUNS: String(fuzzRuns),
     },
   );
+  say(`${fuzzRuns} calls of the kernels, seed ${seed}`);
+  const fuzz = path.join(await buildKernels('sanitized'), 'bin', 'kernels-fuzz');
+  const calls = await run(fuzz, [seed, String(fuzzRuns)], { stdio: 'inherit', timeoutMs: roundMs });
+  if (calls.code !== 0) throw new ScriptError('Calls of the kernels: failed.');
   await suite('kernels over 1 GiB', ['cluster', '--', 'e2e/cluster/jobs-kernels.test.ts'], {
     COVEY_KERNEL_BYTES: String(kernelBytes),
   });

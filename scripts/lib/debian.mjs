@@ -13,6 +13,8 @@ const packages = {
   bwrap: 'bubblewrap',
   'mpiexec.hydra': 'mpich',
   'mpicc.mpich': 'libmpich-dev',
+  'aarch64-linux-gnu-g++': 'g++-aarch64-linux-gnu',
+  'qemu-aarch64': 'qemu-user',
 };
 
 /** Files that tests use, and the Debian package of each. */
@@ -35,20 +37,55 @@ export async function ensurePrograms(names = [...Object.keys(packages), ...Objec
   const missing = () => names.filter((name) => !isHere(name));
   const wanted = missing().map((name) => packages[name] ?? filePackages[name] ?? benchPackages[name]);
   if (wanted.length === 0) return [];
-  const debian = process.platform === 'linux' && findProgram('apt-get') !== null;
-  if (!debian || process.getuid?.() !== 0) {
-    const how = debian ? ` (as root: apt-get install ${wanted.join(' ')})` : '';
+  if (!canInstall()) {
+    const how = isDebian() ? ` (as root: apt-get install ${wanted.join(' ')})` : '';
     say(`Missing: ${missing().join(', ')}${how}. What needs them is skipped.`);
     return missing();
   }
-  say(`Installing Debian packages: ${wanted.join(' ')} ...`);
+  await install(wanted);
+  if (missing().length > 0) say(`Still missing: ${missing().join(', ')}. What needs them is skipped.`);
+  return missing();
+}
+
+/**
+ * The same for Debian packages without a program of their own, such as libraries.
+ * @param {readonly string[]} names
+ * @returns {Promise<boolean>} whether all are there
+ */
+export async function ensureDebianPackages(names) {
+  const isThere = async (name) => {
+    const answer = await run('dpkg-query', ['-W', '-f', '${db:Status-Status}', name]);
+    return answer.code === 0 && answer.output === 'installed';
+  };
+  const missing = async () => {
+    const found = await Promise.all(names.map(isThere));
+    return names.filter((_name, index) => !found[index]);
+  };
+  if (!isDebian()) return false;
+  const wanted = await missing();
+  if (wanted.length === 0) return true;
+  if (canInstall()) await install(wanted);
+  const left = await missing();
+  if (left.length > 0) say(`Missing Debian packages (as root: apt-get install ${left.join(' ')}).`);
+  return left.length === 0;
+}
+
+function isDebian() {
+  return process.platform === 'linux' && findProgram('apt-get') !== null;
+}
+
+function canInstall() {
+  return isDebian() && process.getuid?.() === 0;
+}
+
+/** @param {readonly string[]} names */
+async function install(names) {
+  say(`Installing Debian packages: ${names.join(' ')} ...`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const update = await run('apt-get', ['update', '-qq'], { env, timeoutMs: 300_000 });
-  const install = await run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...wanted], {
+  const done = await run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...names], {
     env,
     timeoutMs: 900_000,
   });
-  if (install.code !== 0) process.stderr.write(`${update.output}${install.output}`);
-  if (missing().length > 0) say(`Still missing: ${missing().join(', ')}. What needs them is skipped.`);
-  return missing();
+  if (done.code !== 0) process.stderr.write(`${update.output}${done.output}`);
 }

@@ -13,13 +13,13 @@
 #include "covey-kernels.h"
 #include "mapping.h"
 
-#if defined(_WIN32)
-using namespace ck::host;
-#else
+#if !defined(_WIN32)
 #include <dlfcn.h>
 #endif
 
 namespace {
+
+CK_USE_NODE_API
 
 const napi_type_tag mapping_tag = { 0x6f1c3a5b9e2d4780, 0x8a41d7f20c6b953e };
 const napi_type_tag run_tag = { 0x25b8e09d71fc4a63, 0xb3967c04ea58d12f };
@@ -232,6 +232,16 @@ napi_value signed_words(napi_env env, const uint64_t *words, size_t count) {
     return value;
 }
 
+// As an integer of the words that are not zero, in units of 2^exponent.
+void set_exact(napi_env env, napi_value object, const ck_exact &sum) {
+    size_t zeros = 0;
+    while (zeros + 1 < CK_EXACT_WORDS && sum.word[zeros] == 0) {
+        zeros++;
+    }
+    set(env, object, "finite", signed_words(env, sum.word + zeros, CK_EXACT_WORDS - zeros));
+    set(env, object, "exponent", number(env, 64.0 * static_cast<double>(zeros) - 1074.0));
+}
+
 napi_value extreme(napi_env env, const ck_partial &partial) {
     napi_value value;
     if (partial.elements == partial.nan) {
@@ -267,7 +277,7 @@ napi_value describe(napi_env env, const ck_partial &partial) {
     case CK_SUM:
     case CK_DOT_PRODUCT:
         if (partial.type == CK_F32 || partial.type == CK_F64) {
-            set(env, object, "finite", signed_words(env, partial.finite.word, CK_EXACT_WORDS));
+            set_exact(env, object, partial.finite);
             set(env, object, "nan", partial.nan);
             set(env, object, "positiveInfinities", partial.positive_infinities);
             set(env, object, "negativeInfinities", partial.negative_infinities);

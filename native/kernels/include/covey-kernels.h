@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-enum { CK_BLOCK_BYTES = 1 << 20, CK_MAX_BINS = 65536, CK_MAX_THREADS = 256 };
+enum { CK_BLOCK_BYTES = 4 << 20, CK_MAX_BINS = 65536, CK_MAX_THREADS = 256 };
 
 typedef enum ck_kernel {
     CK_SUM,         /* i32 i64 f32 f64 */
@@ -83,7 +83,8 @@ typedef struct ck_partial {
     uint64_t elements;
     /* sum, dot_product of integers: 128 bits, two's complement. */
     uint64_t total_low, total_high;
-    /* sum, dot_product of floats: the finite elements (products), and how many are not. */
+    /* sum, dot_product of floats: of the blocks in which all elements (products) are finite; and how many are not, any
+       of which decides the total alone. */
     ck_exact finite;
     uint64_t nan; /* of min, max and histogram too */
     uint64_t positive_infinities, negative_infinities;
@@ -128,7 +129,7 @@ ck_job *ck_job_start(const ck_call *call, const ck_input *input, ck_partial *par
                      ck_status *status);
 /* Of one input. From any thread. */
 uint64_t ck_job_bytes_done(const ck_job *job);
-/* It ends after the blocks that threads are in (a millisecond or so), as cancelled unless it was done. */
+/* It ends after the blocks that threads are in (a few milliseconds), as cancelled unless it was done. */
 void ck_job_cancel(ck_job *job);
 void ck_job_release(ck_job *job);
 

@@ -117,7 +117,10 @@ void ck_partial_add_total(ck_partial *partial, const ck_total *total);
 /* Returns 0 and adds nothing when a lane is not finite. */
 int ck_partial_add_lanes(ck_partial *partial, const ck_lanes *lanes);
 void ck_partial_add_extremes(ck_partial *partial, const ck_extremes *extremes, uint64_t elements);
-/* One by one, for blocks with elements that are not finite, or whose lanes overflow. */
+/*
+ * For blocks whose lanes are not finite. Elements (products) that are not finite decide the total alone: then they are
+ * counted and nothing is summed. Where there are none, a lane has overflown, and each is added exactly.
+ */
 void ck_partial_add_sum(ck_partial *partial, const uint8_t *a, size_t n);
 void ck_partial_add_dot(ck_partial *partial, const uint8_t *a, const uint8_t *b, size_t n);
 

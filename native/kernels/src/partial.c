@@ -126,34 +126,50 @@ void ck_partial_add_extremes(ck_partial *partial, const ck_extremes *extremes, u
     partial->elements += elements;
 }
 
-static void add_one(ck_partial *partial, double value, double rounded_off) {
-    if (isfinite(value)) {
-        ck_exact_add(&partial->finite, value);
-        ck_exact_add(&partial->finite, rounded_off);
-    } else if (isnan(value)) {
-        partial->nan++;
-    } else if (value > 0) {
-        partial->positive_infinities++;
-    } else {
-        partial->negative_infinities++;
+/* How many elements, or products, are not finite. A loop for each type, so that it becomes one of vectors. */
+#define COUNT_SPECIALS(name, term)                                                                                    \
+    static int count_specials_##name(ck_partial *partial, const uint8_t *a, const uint8_t *b, size_t n) {             \
+        uint64_t nan = 0, positive = 0, negative = 0;                                                                 \
+        (void) b;                                                                                                     \
+        for (size_t i = 0; i < n; i++) {                                                                              \
+            const double x = (term);                                                                                  \
+            nan += x != x;                                                                                            \
+            positive += x == INFINITY;                                                                                \
+            negative += x == -INFINITY;                                                                               \
+        }                                                                                                             \
+        partial->nan += nan;                                                                                          \
+        partial->positive_infinities += positive;                                                                     \
+        partial->negative_infinities += negative;                                                                     \
+        return nan + positive + negative > 0;                                                                         \
     }
-}
+#define A(type, width) (double) ck_load_##type(a + width * i)
+#define B(type, width) (double) ck_load_##type(b + width * i)
+COUNT_SPECIALS(f32, A(f32, 4))
+COUNT_SPECIALS(f64, A(f64, 8))
+COUNT_SPECIALS(products_f32, A(f32, 4) * B(f32, 4))
+COUNT_SPECIALS(products_f64, A(f64, 8) * B(f64, 8))
 
 void ck_partial_add_sum(ck_partial *partial, const uint8_t *a, size_t n) {
+    const int narrow = partial->type == CK_F32;
+    if ((narrow ? count_specials_f32 : count_specials_f64)(partial, a, NULL, n)) {
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
-        add_one(partial, partial->type == CK_F32 ? ck_load_f32(a + 4 * i) : ck_load_f64(a + 8 * i), 0.0);
+        ck_exact_add(&partial->finite, narrow ? ck_load_f32(a + 4 * i) : ck_load_f64(a + 8 * i));
     }
 }
 
 void ck_partial_add_dot(ck_partial *partial, const uint8_t *a, const uint8_t *b, size_t n) {
+    const int narrow = partial->type == CK_F32;
+    if ((narrow ? count_specials_products_f32 : count_specials_products_f64)(partial, a, b, n)) {
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
-        if (partial->type == CK_F32) {
-            add_one(partial, (double) ck_load_f32(a + 4 * i) * (double) ck_load_f32(b + 4 * i), 0.0);
-        } else {
-            const double x = ck_load_f64(a + 8 * i);
-            const double y = ck_load_f64(b + 8 * i);
-            const double product = x * y;
-            add_one(partial, product, isfinite(product) ? fma(x, y, -product) : 0.0);
-        }
+        const double x = narrow ? ck_load_f32(a + 4 * i) : ck_load_f64(a + 8 * i);
+        const double y = narrow ? ck_load_f32(b + 4 * i) : ck_load_f64(b + 8 * i);
+        const double product = x * y;
+        ck_exact_add(&partial->finite, product);
+        /* Of two floats it is exact. */
+        ck_exact_add(&partial->finite, narrow ? 0.0 : fma(x, y, -product));
     }
 }

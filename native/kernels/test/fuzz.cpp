@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
         }
         const size_t width = ck_element_bytes(call.type);
         // Mostly short ones, sometimes over the end of a block.
-        const size_t n = random.below(random.below(400) == 0 ? most / width : random.below(8) == 0 ? 3000 : 150);
+        const size_t n = random.below(random.below(1000) == 0 ? most / width : random.below(8) == 0 ? 3000 : 150);
         uint8_t *const at_a = a.data() + random.below(64);
         uint8_t *const at_b = b.data() + random.below(64);
         const auto pattern = static_cast<Pattern>(random.below(PATTERNS));

@@ -145,36 +145,41 @@ template <class T> T integer_of(Random &random, Pattern pattern) {
 // n elements at any address.
 inline void fill(Random &random, ck_type type, Pattern pattern, uint8_t *to, size_t n) {
     const size_t width = ck_element_bytes(type);
+    if (pattern == ANY_BITS) {
+        for (size_t i = 0; i < n * width; i += sizeof(uint64_t)) {
+            const uint64_t bits = random.next();
+            std::memcpy(to + i, &bits, n * width - i < sizeof bits ? n * width - i : sizeof bits);
+        }
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         uint64_t bits = random.next();
         const auto put = [&bits](auto value) { std::memcpy(&bits, &value, sizeof value); };
-        if (pattern != ANY_BITS) {
-            switch (type) {
-            case CK_F32:
-                put(float_of<float>(random, pattern, i));
-                break;
-            case CK_F64:
-                put(float_of<double>(random, pattern, i));
-                break;
-            case CK_I32:
-                put(integer_of<int32_t>(random, pattern));
-                break;
-            case CK_I64:
-                put(integer_of<int64_t>(random, pattern));
-                break;
-            case CK_U8:
-                put(integer_of<uint8_t>(random, pattern));
-                break;
-            case CK_U16:
-                put(integer_of<uint16_t>(random, pattern));
-                break;
-            case CK_U32:
-                put(integer_of<uint32_t>(random, pattern));
-                break;
-            default:
-                put(integer_of<uint64_t>(random, pattern));
-                break;
-            }
+        switch (type) {
+        case CK_F32:
+            put(float_of<float>(random, pattern, i));
+            break;
+        case CK_F64:
+            put(float_of<double>(random, pattern, i));
+            break;
+        case CK_I32:
+            put(integer_of<int32_t>(random, pattern));
+            break;
+        case CK_I64:
+            put(integer_of<int64_t>(random, pattern));
+            break;
+        case CK_U8:
+            put(integer_of<uint8_t>(random, pattern));
+            break;
+        case CK_U16:
+            put(integer_of<uint16_t>(random, pattern));
+            break;
+        case CK_U32:
+            put(integer_of<uint32_t>(random, pattern));
+            break;
+        default:
+            put(integer_of<uint64_t>(random, pattern));
+            break;
         }
         std::memcpy(to + i * width, &bits, width);
     }

@@ -35,7 +35,7 @@ const floatTotalSchema = z.strictObject({
   kernel: z.enum(['sum', 'dot_product']),
   type: floatType,
   elements: count,
-  /** Of the finite elements (or products); rounded once, at the very end. */
+  /** Of the blocks in which all elements (products) are finite; rounded once, at the very end. */
   finite: exact,
   nan: count,
   positiveInfinities: count,

@@ -9,7 +9,7 @@ import { Page, Section } from '../../components/page.tsx';
 import { EmptyState, ErrorState, LoadingRows } from '../../components/states.tsx';
 import { toastError } from '../../components/toasts.tsx';
 import { CoveyError } from '#shared/errors.ts';
-import { formatBytes, formatBytesOf, formatDuration, plural } from '../../format/format.ts';
+import { formatBytes, formatDuration, plural } from '../../format/format.ts';
 import { useAction, useRead } from '../../queries/queries.ts';
 import { useIsStale } from '../../stores/connection.ts';
 import { ArtifactTable } from './artifact-table.tsx';
@@ -140,7 +140,7 @@ function Room({ data }: { readonly data: ApiAnswer<'artifacts'> }) {
     if (yes) collect.mutate({ timeoutMs: 120_000 });
   };
   const share = quotaBytes === 0 ? 0 : usedBytes / quotaBytes;
-  const text = `${formatBytesOf(usedBytes, quotaBytes)} used`;
+  const text = `${formatBytes(usedBytes)} of ${formatBytes(quotaBytes)} used`;
   return (
     <Section
       title="Room on the controller"

@@ -9,6 +9,8 @@ import { toastError } from '../../components/toasts.tsx';
 import { formatPercent } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 
+/** So long without a byte is a connection that is gone. */
+const silenceMs = 60_000;
 /** From this size on it is written to the disk as it comes, where the browser can do that. */
 const streamFromBytes = 256 * 1024 * 1024;
 
@@ -34,21 +36,32 @@ async function download(
     bytes >= streamFromBytes && showSaveFilePicker !== undefined
       ? await showSaveFilePicker({ suggestedName: fileName })
       : null;
-  const response = await api.bytes('GET', `/api/artifacts/${encodeURIComponent(id)}/content`, signal);
+  const silence = new AbortController();
+  const give = (): void => silence.abort(new DOMException('silent for too long', 'TimeoutError'));
+  let timer = setTimeout(give, silenceMs);
+  const either = AbortSignal.any([signal, silence.signal]);
+  const response = await api.bytes('GET', `/api/artifacts/${encodeURIComponent(id)}/content`, either);
   let done = 0;
   const counted = (response.body ?? new ReadableStream<Uint8Array>()).pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform(piece, controller) {
         done += piece.length;
+        clearTimeout(timer);
+        timer = setTimeout(give, silenceMs);
         onShare(bytes === 0 ? 1 : Math.min(1, done / bytes));
         controller.enqueue(piece);
       },
     }),
   );
-  if (file !== null) return counted.pipeTo(await file.createWritable(), { signal });
-  const blob = await new Response(counted, {
-    headers: { 'content-type': 'application/octet-stream' },
-  }).blob();
+  let blob: Blob | null = null;
+  try {
+    if (file !== null) await counted.pipeTo(await file.createWritable(), { signal: either });
+    else
+      blob = await new Response(counted, { headers: { 'content-type': 'application/octet-stream' } }).blob();
+  } finally {
+    clearTimeout(timer);
+  }
+  if (blob === null) return;
   const url = URL.createObjectURL(blob);
   const link = document.createElement('a');
   link.href = url;

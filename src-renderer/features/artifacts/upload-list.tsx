@@ -18,19 +18,20 @@ import { useNow } from '../../stores/clock.ts';
 import classes from './artifacts.module.css';
 import { putAway, resumeUpload, stopUpload, useUploads, type UploadEntry } from './uploads.ts';
 
-/** Uploads of this page, those that run and those that ended. */
-export function UploadList() {
+/** Uploads since the login: those that run, and those that ended unless only unfinished ones are wanted. */
+export function UploadList({ unfinishedOnly = false }: { readonly unfinishedOnly?: boolean }) {
   const entries = useUploads((state) => state.entries);
+  const shown = unfinishedOnly ? entries.filter(({ status }) => status !== 'done') : entries;
   const client = useQueryClient();
   const done = entries.filter(({ status }) => status === 'done').length;
   useEffect(() => {
     if (done > 0) void client.invalidateQueries({ queryKey: ['artifacts'] });
   }, [done, client]);
-  if (entries.length === 0) return null;
+  if (shown.length === 0) return null;
   return (
     <Section title="Uploads">
       <ul className={classes['uploads']}>
-        {entries.map((entry) => (
+        {shown.map((entry) => (
           <Upload key={entry.id} entry={entry} />
         ))}
       </ul>

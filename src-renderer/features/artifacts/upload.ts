@@ -30,6 +30,8 @@ const pieceBytes = 512 * 1024;
 const tries = 4;
 const firstPauseMs = 500;
 const serverMs = 10 * 60_000;
+/** One chunk, also over a slow line. */
+const chunkMs = 3 * 60_000;
 /** A file that was digested once is not digested again when its upload goes on. */
 const digests = new WeakMap<File, FileDigest>();
 
@@ -48,13 +50,19 @@ export function folderSource(files: readonly File[]): UploadSource {
   const [top = 'folder'] = (files[0]?.webkitRelativePath ?? '').split('/');
   return {
     kind: 'tree',
-    name: top === '' ? 'folder' : top,
+    name: artifactName(top === '' ? 'folder' : top),
     files: files.map((file) => ({ path: file.webkitRelativePath.split('/').slice(1).join('/'), file })),
   };
 }
 
 export function fileSource(file: File): UploadSource {
-  return { kind: 'file', name: file.name, files: [{ path: file.name, file }] };
+  const name = artifactName(file.name);
+  return { kind: 'file', name, files: [{ path: name, file }] };
+}
+
+/** Names have no control characters and none that cannot be seen. */
+function artifactName(name: string): string {
+  return name.replace(/\p{C}/gu, '_').slice(0, 256);
 }
 
 /**
@@ -114,7 +122,7 @@ async function sendChunk(
       await api.bytes(
         'PUT',
         `/api/artifacts/uploads/${encodeURIComponent(id)}/chunks/${chunk}`,
-        signal,
+        AbortSignal.any([signal, AbortSignal.timeout(chunkMs)]),
         body,
       );
       return;

@@ -2,6 +2,7 @@ import { create } from 'zustand';
 import type { ArtifactView } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ApiClient } from '../../api-client/api-client.ts';
+import { useSession } from '../../stores/session.ts';
 import { upload, type UploadProgress, type UploadSource } from './upload.ts';
 
 export interface UploadEntry {
@@ -58,11 +59,12 @@ export function putAway(id: string): void {
   useUploads.setState(({ entries }) => ({ entries: entries.filter((entry) => entry.id !== id) }));
 }
 
-/** When the login ends: nothing of it goes on, or shows in the next. */
-export function forgetUploads(): void {
+// When the login ends: nothing of it goes on, or shows in the next.
+useSession.subscribe(({ token }) => {
+  if (token !== null) return;
   for (const abort of running.values()) abort.abort();
   useUploads.setState({ entries: [] });
-}
+});
 
 async function run(api: ApiClient, id: string, source: UploadSource): Promise<ArtifactView | null> {
   const abort = new AbortController();

@@ -8,11 +8,11 @@ import type { CoveyError } from '#shared/errors.ts';
 import { useApi } from '../../app/api-context.ts';
 import { ErrorState, LoadingRows } from '../../components/states.tsx';
 import { StatusMark } from '../../components/status.tsx';
-import { formatBytes, formatDuration } from '../../format/format.ts';
+import { formatBytes } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useRead } from '../../queries/queries.ts';
 import { saveAs } from '../events/download.tsx';
-import { outcomeWords } from './job-words.ts';
+import { outcomeWords, timeText } from './job-words.ts';
 import classes from './jobs.module.css';
 import { terminalText } from './terminal-text.ts';
 
@@ -73,9 +73,9 @@ function Facts({ task }: { readonly task: TaskView }) {
   const [word, tone] = outcomeWords[outcome];
   const parts = [`attempt ${attempt} on ${plainText(nodeName)}`];
   if (speculative) parts.push('a second copy');
-  if (startedAt !== null && endedAt !== null) parts.push(`ran for ${formatDuration(endedAt - startedAt)}`);
+  if (startedAt !== null && endedAt !== null) parts.push(`ran for ${timeText(endedAt - startedAt)}`);
   if (exitCode !== null) parts.push(`exit code ${exitCode}`);
-  if (usage?.cpuMs != null) parts.push(`${(usage.cpuMs / 1_000).toFixed(1)} s of processor time`);
+  if (usage?.cpuMs != null) parts.push(`${timeText(usage.cpuMs)} of processor time`);
   if (usage?.peakBytes != null) parts.push(`${formatBytes(usage.peakBytes)} of memory`);
   return (
     <div>

@@ -45,7 +45,7 @@ export function useField<K extends keyof JobDraft>(of: K, field: string = of) {
   const { draft, set, problem, leave } = useJobForm();
   return {
     value: draft[of],
-    change: (value: JobDraft[K]) => set({ [of]: value } as Partial<JobDraft>),
+    change: (value: JobDraft[K]) => set({ [of]: value }),
     bound: { error: problemText(problem(field)), onBlur: () => leave(field) },
   };
 }
@@ -61,7 +61,7 @@ export function TextField({ of, field, ...rest }: FieldProps<KeyOf<string>> & { 
       value={value}
       spellCheck={false}
       autoComplete="off"
-      onChange={(event) => change(event.currentTarget.value as never)}
+      onChange={(event) => change(event.currentTarget.value)}
     />
   );
 }
@@ -83,7 +83,7 @@ export function LongTextField({
       maxRows={16}
       value={value}
       spellCheck={mono !== true}
-      onChange={(event) => change(event.currentTarget.value as never)}
+      onChange={(event) => change(event.currentTarget.value)}
     />
   );
 }
@@ -99,13 +99,13 @@ export function NumberField({
     <NumberInput
       {...rest}
       {...bound}
-      value={value as NumberText}
+      value={value}
       allowDecimal={decimals === true}
       thousandSeparator=","
       hideControls
       onChange={(next) => {
         const isEmpty = next === '' || next === '-';
-        change((isEmpty ? '' : Number(next)) as never);
+        change(isEmpty ? '' : Number(next));
       }}
     />
   );
@@ -131,7 +131,7 @@ export function ChoiceField({
       allowDeselect={false}
       clearable={clearable ?? false}
       clearButtonProps={{ 'aria-label': `No choice of ${rest.label}` }}
-      onChange={(next) => change(next as never)}
+      onChange={(next) => change(next)}
     />
   );
 }
@@ -143,8 +143,8 @@ export function SwitchField({ of, field, label, description }: FieldProps<KeyOf<
       label={label}
       description={description}
       error={bound.error}
-      checked={value as boolean}
-      onChange={(event) => change(event.currentTarget.checked as never)}
+      checked={value}
+      onChange={(event) => change(event.currentTarget.checked)}
     />
   );
 }

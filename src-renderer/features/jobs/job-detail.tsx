@@ -21,6 +21,7 @@ import {
   partitionsText,
   shareDone,
   speedText,
+  timeText,
   unitsText,
   withLive,
 } from './job-words.ts';
@@ -111,7 +112,8 @@ function ProgressSection({ job }: { readonly job: JobView }) {
   const spentMs = job.startedAt === null ? null : (job.finishedAt ?? now) - job.startedAt;
   const facts: [string, string][] = [];
   facts.push(['Partitions', partitionsText(job)]);
-  if (spentMs !== null) facts.push([runs ? 'Runs for' : 'Ran for', formatDuration(spentMs)]);
+  if (spentMs !== null)
+    facts.push([runs ? 'Runs for' : 'Ran for', runs ? formatDuration(spentMs) : timeText(spentMs)]);
   if (runs && job.remainingMs !== null) facts.push(['Left', `about ${formatDuration(job.remainingMs)}`]);
   if (job.unitsPerS !== null) facts.push(['Speed', speedText(job.unitsPerS, job.units.unit)]);
   if (job.finishedAt !== null) facts.push(['Ended', formatDateTime(job.finishedAt)]);
@@ -120,10 +122,10 @@ function ProgressSection({ job }: { readonly job: JobView }) {
     if (partitionMs !== null) {
       facts.push([
         'A partition took',
-        `${duration(partitionMs.p50)} (half of them), ${duration(partitionMs.max)} at most`,
+        `${timeText(partitionMs.p50)} (half of them), ${timeText(partitionMs.max)} at most`,
       ]);
     }
-    if (cpuMs !== null) facts.push(['Processor time', duration(cpuMs)]);
+    if (cpuMs !== null) facts.push(['Processor time', timeText(cpuMs)]);
     if (peakBytes !== null) facts.push(['Most memory of one', formatBytes(peakBytes)]);
   }
   return (
@@ -133,7 +135,6 @@ function ProgressSection({ job }: { readonly job: JobView }) {
         animated={share === null && runs}
         color={job.status === 'failed' ? 'red' : 'covey'}
         aria-label="Progress of the job"
-        aria-valuetext={unitsText(job)}
       />
       <Text size="sm" mt={6} mb="sm" className="number">
         {unitsText(job)}
@@ -148,10 +149,6 @@ function ProgressSection({ job }: { readonly job: JobView }) {
       </dl>
     </Section>
   );
-}
-
-function duration(ms: number): string {
-  return ms < 10_000 ? `${(ms / 1_000).toFixed(ms < 1_000 ? 2 : 1)} s` : formatDuration(ms);
 }
 
 function NoSuchJob() {

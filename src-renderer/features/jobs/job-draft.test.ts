@@ -35,6 +35,8 @@ describe('a draft', () => {
     expect(
       problemOf(problems({ kind: 'inference', model: 'm', dataset: 'd', parameters: '[1]' }), 'parameters'),
     ).toMatch(/JSON/);
+    const bad = [{ name: 'A B', value: '1' }];
+    expect(problemOf(problems({ kind: 'command', command: 'x', env: bad }), 'env.A B')).toMatch(/letters/);
     expect(problemOf(problems({ input: 'a', cpus: -1 }), 'requires.cpus')).not.toBeNull();
   });
 

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import { jobSpecSchema, type JobKind, type JobSpec } from '#shared/domain/job-spec.ts';
 import { checkJobSpec, type SpecProblem } from '#shared/domain/job-rules.ts';
 import { fromDistribution, toDistribution, type HandShares } from './distribution.ts';
@@ -139,15 +140,17 @@ export function checkDraft(draft: JobDraft): CheckedDraft {
     ? checkJobSpec(parsed.data)
     : parsed.error.issues.map((issue) => ({
         field: issue.path.join('.'),
-        message: isMissing(issue) ? 'is needed' : issue.message,
+        message: messageOf(issue),
       }));
   // What a field itself says of its text is closer than what comes of it.
   const problems = [...own, ...found.filter(({ field }) => own.every((one) => !covers(one.field, field)))];
   return { body, spec: parsed.success && problems.length === 0 ? parsed.data : null, problems };
 }
 
-function isMissing(issue: { readonly code?: string; readonly message: string }): boolean {
-  return issue.code === 'invalid_type' && issue.message.endsWith('received undefined');
+function messageOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is needed';
+  // Of a name in a record, what is wrong with the name.
+  return issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
 }
 
 function covers(field: string, other: string): boolean {
@@ -276,6 +279,8 @@ function outputsOf({ outputs }: JobDraft) {
 function pairsOf(field: string, pairs: readonly Pair[], say: Say): Record<string, string> | undefined {
   const twice = pairs.find(({ name }, index) => pairs.findIndex((other) => other.name === name) !== index);
   if (twice !== undefined) say(`${field}.${twice.name}`, 'is there twice');
+  const empty = field === 'secrets' ? pairs.find(({ value }) => value === '') : undefined;
+  if (empty !== undefined) say(`${field}.${empty.name}`, 'is needed');
   return pairs.length === 0 ? undefined : Object.fromEntries(pairs.map(({ name, value }) => [name, value]));
 }
 

@@ -15,7 +15,7 @@ import { Ago, Name } from '../../components/text.tsx';
 import { formatCount, formatDuration, formatPercent, plural } from '../../format/format.ts';
 import { useLive } from '../../stores/live.ts';
 import { JobStatusMark } from './job-status.tsx';
-import { jobStatusWords, kindWords, partitionsText, shareDone, unitsText, withLive } from './job-words.ts';
+import { jobStatusWords, kindWords, shareDone, timeText, unitsText, withLive } from './job-words.ts';
 import classes from './jobs.module.css';
 
 interface Filter {
@@ -200,14 +200,15 @@ const columns: readonly Column<JobView>[] = [
     id: 'partitions',
     title: 'Partitions',
     width: 'minmax(200px, 1.6fr)',
-    cell: (job) => partitionsText(job),
+    cell: ({ partitions: { done, total, failed } }) =>
+      `${formatCount(done)} of ${formatCount(total)} done${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
   },
   {
     id: 'left',
     title: 'Time',
     width: '110px',
     cell: ({ remainingMs, startedAt, finishedAt }) => {
-      if (startedAt !== null && finishedAt !== null) return formatDuration(finishedAt - startedAt);
+      if (startedAt !== null && finishedAt !== null) return timeText(finishedAt - startedAt);
       return remainingMs === null ? '' : `${formatDuration(remainingMs)} left`;
     },
   },

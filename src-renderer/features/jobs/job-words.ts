@@ -2,7 +2,14 @@ import type { JobLive } from '#shared/api/dashboard.ts';
 import type { JobKind } from '#shared/domain/job-spec.ts';
 import type { JobStatus, JobView, PartitionStatus, TaskView } from '#shared/domain/job.ts';
 import type { Tone } from '../../components/status.tsx';
-import { formatCount, formatPercent, formatShort, plural } from '../../format/format.ts';
+import {
+  formatCount,
+  formatDuration,
+  formatMs,
+  formatPercent,
+  formatShort,
+  plural,
+} from '../../format/format.ts';
 
 export const kindWords: Readonly<Record<JobKind, string>> = {
   kernel: 'Kernel',
@@ -71,6 +78,11 @@ export function partitionsText({
   if (running > 0) parts.push(`${formatCount(running)} running`);
   if (failed > 0) parts.push(`${formatCount(failed)} failed`);
   return parts.join(', ');
+}
+
+/** Short times in more detail: `12 ms`, `1.2 s`, `3 min`. */
+export function timeText(ms: number): string {
+  return ms < 9_950 ? formatMs(ms) : formatDuration(ms);
 }
 
 /** `1.4M records/s` */

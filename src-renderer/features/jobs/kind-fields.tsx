@@ -152,10 +152,10 @@ function PartitionsField() {
 }
 
 const formatWords: Readonly<Record<string, string>> = {
-  csv: 'CSV: lines with commas',
-  jsonl: 'JSON Lines: an object on each line',
-  text: 'Text: lines',
-  binary: 'Binary: records of one size',
+  csv: 'CSV',
+  jsonl: 'JSON Lines',
+  text: 'Lines of text',
+  binary: 'Binary records',
 };
 const formatOf: Readonly<Record<string, string>> = {
   csv: 'csv',

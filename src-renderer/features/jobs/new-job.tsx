@@ -101,9 +101,9 @@ function Form({ first }: { readonly first: JobDraft }) {
           <div>
             <Section title="Kind of work">
               <Radio.Group
-                aria-label="Kind of work"
+                label={<span className="visually-hidden">Kind of work</span>}
                 value={draft.kind}
-                onChange={(kind) => form.set({ kind: kind as JobKind })}
+                onChange={(kind) => form.set({ kind: kind })}
               >
                 <div className={classes['rows']}>
                   {kinds.map(([kind, description]) => (
@@ -112,7 +112,7 @@ function Form({ first }: { readonly first: JobDraft }) {
                 </div>
               </Radio.Group>
             </Section>
-            <UploadList />
+            <UploadList unfinishedOnly />
             <KindFields />
             <Where />
             <Details />

@@ -22,7 +22,7 @@ import { plainText } from '../../format/plain-text.ts';
 import { readKey } from '../../queries/queries.ts';
 import { useNow } from '../../stores/clock.ts';
 import { Attempts } from './attempts.tsx';
-import { partitionStatusWords } from './job-words.ts';
+import { partitionStatusWords, timeText } from './job-words.ts';
 import classes from './jobs.module.css';
 
 /** One that has not been fetched is its index. */
@@ -33,7 +33,11 @@ const pageSize = 200;
 export function Partitions({ job }: { readonly job: JobView }) {
   const [status, setStatus] = useState<PartitionStatus | null>(null);
   const [shown, setShown] = useState<number | null>(null);
-  const columns = useMemo(() => columnsOf(setShown), []);
+  const isCounted = job.kind === 'command' || job.kind === 'gang';
+  const columns = useMemo(
+    () => columnsOf(setShown).filter(({ id }) => id !== 'range' || !isCounted),
+    [isCounted],
+  );
   return (
     <Section
       title="Partitions"
@@ -213,9 +217,11 @@ function columnsOf(show: (index: number) => void): readonly Column<Row>[] {
       id: 'range',
       title: 'Range',
       width: 'minmax(150px, 1.3fr)',
-      cell: cell(({ range }) =>
-        range === null ? '—' : `${formatCount(range.from)} to ${formatCount(range.to - 1)}`,
-      ),
+      cell: cell(({ range }) => {
+        if (range === null) return '—';
+        const [first, last] = [formatCount(range.from), formatCount(range.to - 1)];
+        return first === last ? first : `${first} to ${last}`;
+      }),
     },
     {
       id: 'status',
@@ -296,7 +302,7 @@ function Time({ view: { startedAt, finishedAt, status } }: { readonly view: Part
   const now = useNow(runs ? 1_000 : 3_600_000);
   if (startedAt === null || (finishedAt === null && !runs)) return null;
   const ms = (finishedAt ?? now) - startedAt;
-  return <>{finishedAt !== null && ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : formatDuration(ms)}</>;
+  return <>{finishedAt === null ? formatDuration(ms) : timeText(ms)}</>;
 }
 
 function Why({ view: { error, nextAttemptAt } }: { readonly view: PartitionView }) {

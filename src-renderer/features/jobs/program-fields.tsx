@@ -27,6 +27,11 @@ const variables: Readonly<Record<string, string>> = {
   map: '{index} {from} {to} {attempt} {cpus} {input} {input.NAME} {output}',
   gang: '{index} {count} {attempt} {cpus} {input} {input.NAME} {output}',
 };
+const environment: Readonly<Record<string, string>> = {
+  command: 'COVEY_INDEX COVEY_COUNT COVEY_ATTEMPT COVEY_CPUS COVEY_OUTPUT',
+  map: 'COVEY_INDEX COVEY_FROM COVEY_TO COVEY_ATTEMPT COVEY_CPUS',
+  gang: 'COVEY_RANK COVEY_WORLD_SIZE COVEY_HOSTS COVEY_PORTS COVEY_OUTPUT',
+};
 
 /** What is run, with what, and what is kept of it. */
 export function ProgramFields() {
@@ -37,9 +42,15 @@ export function ProgramFields() {
       <Section
         title="Program"
         lead={
-          <>
-            In texts stand <code>{variables[kind]}</code>
-          </>
+          runs === 'command' ? (
+            <>
+              In arguments and variables stand <code>{variables[kind]}</code>
+            </>
+          ) : (
+            <>
+              It finds in its environment <code>{environment[kind]}</code>
+            </>
+          )
         }
       >
         <div className={classes['rows']}>
@@ -51,7 +62,7 @@ export function ProgramFields() {
                 { value: 'command', label: 'A command' },
                 { value: 'script', label: 'A script' },
               ]}
-              onChange={(value) => set({ runs: value as 'command' | 'script' })}
+              onChange={(value) => set({ runs: value })}
             />
           </div>
           {runs === 'command' ? (
@@ -65,7 +76,13 @@ export function ProgramFields() {
             />
           ) : (
             <>
-              <LongTextField of="script" label="Script" placeholder={'echo "part {index}"'} required mono />
+              <LongTextField
+                of="script"
+                label="Script"
+                placeholder={'echo "part $COVEY_INDEX"'}
+                required
+                mono
+              />
               <TextField of="interpreter" label="Interpreter" placeholder="/bin/sh" mono />
             </>
           )}

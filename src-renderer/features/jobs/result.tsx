@@ -43,7 +43,7 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
 }
 
 function valueText(value: unknown): string {
-  return plainText(typeof value === 'object' ? JSON.stringify(value, null, 1) : String(value), true);
+  return plainText(typeof value === 'string' ? value : JSON.stringify(value, null, 1), true);
 }
 
 const columns: readonly Column<ResultArtifact>[] = [

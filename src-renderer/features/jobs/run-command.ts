@@ -67,7 +67,7 @@ function shortForm(body: Fields): string[] | null {
     if (Object.keys(parameters).some((name) => name !== 'max_tokens')) return null;
     return [
       kind,
-      String(body['model'] ?? 'MODEL'),
+      (body['model'] ?? 'MODEL') as string,
       ...datasetOptions(body),
       ...(body['task'] === 'chat' ? [] : option('--task', body['task'])),
       ...option('--prompt', body['prompt']),
@@ -158,7 +158,7 @@ function datasetOptions(body: Fields): string[] {
 
 function option(name: string, value: unknown): string[] {
   if (value === undefined) return [];
-  const text = String(value as string | number);
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
   // Else it would be read as another option.
   return text.startsWith('-') ? [`${name}=${text}`] : [name, text];
 }

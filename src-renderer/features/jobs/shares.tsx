@@ -93,7 +93,7 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'running',
     title: 'Running',
-    width: '90px',
+    width: '110px',
     align: 'right',
     sortBy: ({ running }) => running,
     cell: ({ running }) => formatCount(running),

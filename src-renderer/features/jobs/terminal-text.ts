@@ -2,7 +2,6 @@ import { plainText } from '../../format/plain-text.ts';
 
 /** CSI, OSC and other strings that end with BEL or ST, and two-character escapes (ECMA-48), also with C1 codes. */
 const escapes =
-  // eslint-disable-next-line no-control-regex -- these are what is looked for
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u009c]*(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]*[0-~]/g;
 
 /**

@@ -16,7 +16,7 @@ import {
 import { engineDirectory } from '../../../e2e/support/checkout.ts';
 import { elementsOf, loadKernelLibrary, type KernelLibrary, type KernelRun } from './binding.ts';
 
-const blockBytes = 1024 * 1024;
+const blockBytes = 4 * 1024 * 1024;
 const libraryFile = join(engineDirectory(), 'covey-kernels.node');
 let library: KernelLibrary;
 let directory: string;
@@ -62,16 +62,20 @@ async function run(given: Omit<KernelRun, 'threads'> & { threads?: number }): Pr
 }
 
 describe('partial results of parts, combined here, are those of the whole there', () => {
-  const bytes = 5 * blockBytes + 64;
+  const bytes = 4 * blockBytes + 64;
+  let [a, b] = ['', ''];
+  beforeAll(async () => {
+    a = await fileOf('a', randomBytes(bytes, 1));
+    b = await fileOf('b', randomBytes(bytes, 2));
+  });
   it.each(callsOf())('$kernel of $type', async (call) => {
-    const input = library.open(await fileOf('a', randomBytes(bytes, 1)));
-    const second =
-      call.kernel === 'dot_product' ? library.open(await fileOf('b', randomBytes(bytes, 2))) : null;
+    const input = library.open(a);
+    const second = call.kernel === 'dot_product' ? library.open(b) : null;
     const whole = await run({ call, input, second, fromByte: 0, toByte: bytes });
     expect(whole.elements).toBe(bytes / elementBytes[call.type]);
     // Sums of floats are the same bits when they are cut between blocks, everything else wherever it is cut.
     const rounds = (call.kernel === 'sum' || call.kernel === 'dot_product') && call.type.startsWith('f');
-    const cuts = rounds ? [blockBytes, 4 * blockBytes] : [24, blockBytes + 8, 5 * blockBytes - 16];
+    const cuts = rounds ? [blockBytes, 3 * blockBytes] : [24, blockBytes + 8, 4 * blockBytes - 16];
     const edges = [0, ...cuts, bytes];
     const parts: KernelPartial[] = [];
     for (const isa of library.isas) {
@@ -149,7 +153,7 @@ describe('what is computed', () => {
 
 describe('a run', () => {
   it('tells how far it is, and ends when it is told to', async () => {
-    const bytes = 256 * blockBytes;
+    const bytes = 64 * blockBytes;
     const path = await fileOf('large', Buffer.alloc(0));
     await truncate(path, bytes);
     const input = library.open(path);
@@ -202,11 +206,11 @@ describe('a run', () => {
 
   it('does not keep a process from ending, nor outlive a thread that started it', async () => {
     const path = await fileOf('ending', Buffer.alloc(0));
-    await truncate(path, 512 * blockBytes);
+    await truncate(path, 128 * blockBytes);
     const source = `
       const library = require(${JSON.stringify(libraryFile)});
       const mapping = library.open(${JSON.stringify(path)}, 0, null);
-      library.start(5, 4, 0, 2, 4, 0, 256, mapping, 0, null, 0, ${512 * blockBytes}, 0, () => console.log('ended'));`;
+      library.start(5, 4, 0, 2, 4, 0, 256, mapping, 0, null, 0, ${128 * blockBytes}, 0, () => console.log('ended'));`;
     const ended = await promisify(execFile)(process.execPath, ['-e', source], { timeout: 60_000 });
     expect(ended.stdout).toBe('ended\n');
     const left = await promisify(execFile)(process.execPath, ['-e', `${source} process.exit(0);`], {
@@ -271,7 +275,7 @@ describe('what cannot be is refused with words', () => {
       [{ input: { bytes: 64, close: () => undefined } }, /did not open/],
     ];
     for (const [change, words] of wrong) {
-      expect(() => library.start({ ...good, ...change } as KernelRun), JSON.stringify(change)).toThrow(words);
+      expect(() => library.start({ ...good, ...change }), JSON.stringify(change)).toThrow(words);
     }
     expect(await library.start(good).partial).toMatchObject({ total: '0' });
     input.close();

@@ -54,7 +54,7 @@ export interface RunningKernel {
   readonly partial: Promise<KernelPartial>;
   /** Of one input, so far. */
   bytesDone(): number;
-  /** Ends within about a millisecond; nothing when it has ended. */
+  /** Ends within a few milliseconds; nothing when it has ended. */
   cancel(): void;
 }
 
@@ -71,8 +71,9 @@ type Handle = object;
 interface RawPartial {
   readonly elements: number;
   readonly total?: bigint;
-  /** In units of 2^-1074. */
+  /** In units of 2^exponent. */
   readonly finite?: bigint;
+  readonly exponent?: number;
   readonly nan?: number;
   readonly positiveInfinities?: number;
   readonly negativeInfinities?: number;
@@ -211,7 +212,7 @@ function describePartial(call: KernelCall, raw: RawPartial): KernelPartial {
   if (raw.finite !== undefined) {
     return {
       ...common,
-      finite: formatExactBinary({ integer: raw.finite, exponent: -1074 }),
+      finite: formatExactBinary({ integer: raw.finite, exponent: raw.exponent ?? 0 }),
       nan,
       positiveInfinities: raw.positiveInfinities ?? 0,
       negativeInfinities: raw.negativeInfinities ?? 0,
