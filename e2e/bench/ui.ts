@@ -229,7 +229,7 @@ async function measure(
     log(`${roundMs / 1_000} s of scrolling and filtering, ${round} of ${rounds} ...`);
     await part('longOverviewMs', () => delay(500));
     await go('#/machines', 'Machines');
-    await pointAt(page, page.getByRole('group', { name: 'Machines' }));
+    await pointAt(page, page.getByRole('group', { name: 'Machines', exact: true }));
     await part('longMachinesMs', scrolling(page, 300));
     await go('#/events', 'Events and logs');
     await pointAt(page, page.getByRole('region', { name: 'List of events' }));
