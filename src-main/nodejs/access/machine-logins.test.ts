@@ -50,5 +50,8 @@ it('guesses are slowed down, and the right code still gets in', () => {
 
 it('are bounded: the oldest end', () => {
   const tokens = Array.from({ length: 33 }, () => logins.redeem(logins.code().code, here).token);
-  expect(tokens.map((token) => logins.verify(token))).toEqual([false, ...Array.from({ length: 32 }, () => true)]);
+  expect(tokens.map((token) => logins.verify(token))).toEqual([
+    false,
+    ...Array.from({ length: 32 }, () => true),
+  ]);
 });
