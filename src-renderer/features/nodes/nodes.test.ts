@@ -5,6 +5,7 @@ import type { PairCheck } from '#shared/api/self.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { nodeFigures, systemText } from './figures.ts';
 import { linkGrid, quality } from './link-grid.ts';
+import { portOf, reachOf } from './reach.ts';
 
 const [anna, ben, carl] = ['a', 'b', 'c'].map((digit) => digit.repeat(64) as NodeId) as [
   NodeId,
@@ -127,4 +128,15 @@ describe('links', () => {
     expect(quality(link(anna, ben, { path: null, rttMs: null }))).toBe('none');
     expect(quality(link(anna, ben, { error: { code: 'stage_unreachable', message: 'no' } }))).toBe('none');
   });
+});
+
+it('knows from where a controller is reached', () => {
+  const reached = (address: string | null): string => reachOf(address);
+  expect(['127.0.0.1:40123', '127.1.2.3:1', '::1:7879', '[::1]:7879', 'localhost:1'].map(reached)).toEqual(
+    Array(5).fill('computer'),
+  );
+  expect(['0.0.0.0:7879', ':::7879', '[::]:7879'].map(reached)).toEqual(Array(3).fill('network'));
+  expect(['192.168.1.10:7879', 'fd00::1:7879', '12.7.0.1:1'].map(reached)).toEqual(Array(3).fill('address'));
+  expect(reached(null)).toBe('closed');
+  expect(portOf(':::7879')).toBe('7879');
 });
