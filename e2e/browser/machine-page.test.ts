@@ -181,7 +181,7 @@ describe.skipIf(noBrowser !== null)(
       test('checks a rule while it is typed, saves what is right, and takes it back', async () => {
         const limits = region('How much it lends');
         await limits.getByRole('textbox', { name: 'CPU threads' }).fill('0');
-        await limits.getByText('At least 1 threads.').waitFor();
+        await limits.getByText('At least 1 thread.').waitFor();
         expect(await limits.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
         await limits.getByRole('textbox', { name: 'CPU threads' }).fill('2');
         await limits.getByRole('textbox', { name: 'Disk' }).fill('20');

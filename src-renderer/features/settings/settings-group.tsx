@@ -163,7 +163,7 @@ function shown(group: FieldGroup): (path: string, value: number) => string {
   return (path, value) => {
     const kind = group.fields.find((field) => field.path === path)?.kind;
     if (kind?.type === 'bytes') return kind.unit === 'GiB' ? formatBytes(value) : formatRate(value);
-    if (kind?.type === 'number') return `${value} ${kind.unit}`;
+    if (kind?.type === 'number') return `${value} ${value === 1 ? kind.unit.replace(/s$/, '') : kind.unit}`;
     return String(value);
   };
 }
