@@ -24,7 +24,8 @@ export function ineligibleReasons(node: NodeRecord): string[] {
     if (durable.saidGoodbye) return ['is switched off or has stopped lending'];
     return [live.lost ? 'does not answer' : 'is not connected'];
   }
-  return [...(durable.drain ? ['is draining'] : []), ...ownersWishes(node), ...ineligibleChecks(node)];
+  const drain = durable.drain && (durable.drain.completedAt === null ? 'is draining' : 'is drained');
+  return [...(drain === null ? [] : [drain]), ...ownersWishes(node), ...ineligibleChecks(node)];
 }
 
 /** Why the people whose machine it is, or who look after the covey, want no new work there. */

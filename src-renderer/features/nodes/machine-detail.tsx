@@ -40,7 +40,7 @@ export function MachineDetail({
         title={plainText(node.name)}
         lead={
           <Group gap="sm">
-            <NodeStatusMark status={live?.status ?? node.status} />
+            <NodeStatusMark status={live?.status ?? node.status} drain={node.drain} />
             {isController && (
               <Badge variant="light" color="gray" size="sm" tt="none">
                 controller

@@ -4,7 +4,7 @@ import type { NodeLive } from '#shared/api/dashboard.ts';
 import type { PairCheck } from '#shared/api/self.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { nodeFigures, systemText } from './figures.ts';
-import { linkGrid, quality } from './link-grid.ts';
+import { linkGrid, quality, weakness } from './link-grid.ts';
 import { portOf, reachOf } from './reach.ts';
 
 const [anna, ben, carl] = ['a', 'b', 'c'].map((digit) => digit.repeat(64) as NodeId) as [
@@ -125,6 +125,11 @@ describe('links', () => {
     expect(quality(link(anna, ben, { rttMs: 8 }))).toBe('fair');
     expect(quality(link(anna, ben, { path: 'relay' }))).toBe('fair');
     expect(quality(link(anna, ben, { rttMs: 40 }))).toBe('poor');
+    expect(weakness(link(anna, ben))).toBeNull();
+    expect(weakness(link(anna, ben, { rttMs: 8 }))?.word).toBe('fairly slow');
+    expect(weakness(link(anna, ben, { rttMs: 40 }))?.word).toBe('slow');
+    expect(weakness(link(anna, ben, { path: 'relay' }))?.why).toMatch(/controller/);
+    expect(weakness(link(anna, ben, { rttMs: null }))?.word).toBe('speed unknown');
     expect(quality(link(anna, ben, { path: null, rttMs: null }))).toBe('none');
     expect(quality(link(anna, ben, { error: { code: 'stage_unreachable', message: 'no' } }))).toBe('none');
   });
