@@ -1,5 +1,5 @@
 import { backoffMs } from '#shared/lib/backoff.ts';
-import type { ErrorBody, ErrorCode } from '#shared/errors.ts';
+import { boundedErrorBody, type ErrorBody, type ErrorCode } from '#shared/errors.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import { eligibleNodeIds, leaderServes, observedEngine, replicaMembers } from '../state/selectors.ts';
 import type { ControllerState, DeploymentRecord, Replica } from '../state/state.ts';
@@ -134,7 +134,9 @@ function replicaFailed(
     at: now,
     deploymentId: deployment.id,
     epoch: replica.epoch,
-    error: verdict ? { ...error, message: error.message.replace(/[^.!?]$/, '$&.') + verdict } : error,
+    error: boundedErrorBody(
+      verdict ? { ...error, message: error.message.replace(/[^.!?]$/, '$&.') + verdict } : error,
+    ),
     nextAttemptAt: again ? now + backoffMs(policy.retry, recent, 0) : null,
     failedWith: eligibleNodeIds(state),
   };
