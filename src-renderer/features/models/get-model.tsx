@@ -2,9 +2,10 @@ import { Anchor, Button, Group, Modal, Select, Stack, Text, TextInput } from '@m
 import { useState, type FormEvent } from 'react';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { ErrorState } from '../../components/states.tsx';
+import { pathProblem } from '../../format/file-path.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useAction, useNodes } from '../../queries/queries.ts';
-import { hubSource, pathProblem, sourceProblem } from './model-source.ts';
+import { hubSource, sourceProblem } from './model-source.ts';
 import { watchTransfers } from './transfers.tsx';
 
 /** Where a model comes from: the hub, or a file that a machine has already. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { hubSource, pathProblem, sourceProblem } from './model-source.ts';
+import { hubSource, sourceProblem } from './model-source.ts';
 
 it('takes a name of the hub and the address of its page', () => {
   expect(
@@ -21,17 +21,4 @@ it('says what can never be downloaded', () => {
   expect(sourceProblem('https://x.y/z.gguf')).toMatch(/Only models of the hub/);
   expect(sourceProblem('hf:../../etc/passwd.gguf')).toMatch(/names no repository/);
   expect(sourceProblem('hf:owner/repo/model.bin')).toMatch(/not a \.gguf/);
-});
-
-it('says which path can be none on a machine', () => {
-  expect(pathProblem('/home/me/m.gguf', 'linux')).toBeNull();
-  expect(pathProblem(' /home/me/m.gguf ', 'darwin')).toBeNull();
-  expect(pathProblem('C:\\m.gguf', 'win32')).toBeNull();
-  expect(pathProblem('\\\\nas\\m.gguf', 'win32')).toBeNull();
-  expect(pathProblem('C:\\m.gguf', null)).toBeNull();
-  expect(pathProblem('C:\\m.gguf', 'linux')).toMatch(/first \//);
-  expect(pathProblem('/m.gguf', 'win32')).toMatch(/drive/);
-  expect(pathProblem('~/m.gguf', 'linux')).toMatch(/~/);
-  expect(pathProblem('m.gguf', null)).toMatch(/whole path/);
-  expect(pathProblem('/m\u0007.gguf', 'linux')).toMatch(/control/);
 });
