@@ -44,10 +44,14 @@ describe('what cannot be loaded is refused by name and leaves nothing behind', (
     expect(long.length).toBe(4_096);
     await refused(load(split.controller, long), 'model_file_unreadable', /^[^]{1,4096}$/);
     const { id } = await split.controller.client.call('importModel', { body: { path: long, node: 'anna' } });
-    const ended = await waitFor('the import to end', async () => {
-      const transfer = await split.controller.client.call('transfer', { params: { id } });
-      return transfer.status !== 'running' && transfer;
-    });
+    const ended = await waitFor(
+      'the import to end',
+      async () => {
+        const transfer = await split.controller.client.call('transfer', { params: { id } });
+        return transfer.status !== 'running' && transfer;
+      },
+      20_000,
+    );
     expect(ended).toMatchObject({ status: 'failed', error: { code: 'model_file_unreadable' } });
     const { nodes } = await split.controller.client.call('nodes');
     expect(nodes.map((node) => [node.name, node.eligible])).toEqual(
@@ -56,8 +60,9 @@ describe('what cannot be loaded is refused by name and leaves nothing behind', (
         ['ben', true],
       ]),
     );
-    const { events } = await split.controller.client.call('eventHistory', { query: { limit: 200 } });
+    const { events } = await split.controller.client.call('eventHistory', { query: { limit: '200' } });
     expect(events.filter(({ kind }) => kind === 'session-closed')).toEqual([]);
+    expect(events.map(({ kind }) => kind)).toContain('transfer-failed');
   });
 
   test('a truncated GGUF', async () => {

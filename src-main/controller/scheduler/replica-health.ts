@@ -111,7 +111,7 @@ function lateStage(state: ControllerState, replica: Replica, now: number, policy
 
 /**
  * The verdict on a failed replica: again after a pause when the cause came from outside and has not come
- * `failureLimit` times within the window; otherwise failed until a person or the node set changes something.
+ * `failureLimit` times within the window (a machine that said goodbye does not count); otherwise failed until a person or the node set changes something.
  */
 function replicaFailed(
   state: ControllerState,
@@ -123,7 +123,8 @@ function replicaFailed(
 ): ControllerEvent {
   const recent = deployment.failures.filter((failure) => now - failure.at < policy.failureWindowMs).length;
   const loss = losses.has(error.code);
-  const again = loss && recent + 1 < policy.failureLimit;
+  const left = error.code === 'node_lost' && saidGoodbye(state, replica);
+  const again = left || (loss && recent + 1 < policy.failureLimit);
   const minutes = Math.round(policy.failureWindowMs / 60_000);
   const verdict =
     loss && !again
@@ -139,5 +140,12 @@ function replicaFailed(
     ),
     nextAttemptAt: again ? now + backoffMs(policy.retry, recent, 0) : null,
     failedWith: eligibleNodeIds(state),
+    ...(left ? { left } : {}),
   };
+}
+
+function saidGoodbye(state: ControllerState, replica: Replica): boolean {
+  return replicaMembers(replica).some(
+    (member) => state.nodes.get(member.nodeId)?.durable.saidGoodbye === true,
+  );
 }
