@@ -77,7 +77,7 @@ describe.skipIf(noBrowser !== null)(
           .getByRole('timer')
           .filter({ hasText: /4:\d\d min/ })
           .waitFor();
-        await card.getByText(`http://localhost:7878/#code=${code}`).waitFor();
+        await card.getByText(`http://localhost:${new URL(controller.api).port}/#code=${code}`).waitFor();
         expect(await takePictures(dashboard.page, 'settings-sign-in')).toEqual({});
         expect(await accessibilityProblems(dashboard.page)).toEqual([]);
 
