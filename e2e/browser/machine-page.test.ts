@@ -113,7 +113,9 @@ describe.skipIf(noBrowser !== null)(
           expect(await page.getByRole('alert').count(), heading).toBe(0);
         }
         await region('The controller').getByText('What hall lends').waitFor();
-        await region('Sign in on another machine').getByRole('button', { name: 'Show a code' }).waitFor();
+        await region('Sign in on another machine or tab')
+          .getByRole('button', { name: 'Show a code' })
+          .waitFor();
         expect(await takePictures(page, 'settings-at-worker')).toEqual({});
         expect(await accessibilityProblems(page)).toEqual([]);
         expect(problems).toEqual([]);
