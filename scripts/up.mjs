@@ -147,6 +147,7 @@ async function startAll(options, stops, signal) {
   const deployment = await load(controllerData, model.source, signal);
   const answer = await complete(baseUrl, deployment.model, model.prompt, signal);
   const invitation = open ? (await client.call('invite')).joinString : null;
+  const signIn = await client.call('signInCode');
   client.close();
   if (signal.aborted) return null;
   process.stdout.write(
@@ -157,6 +158,8 @@ async function startAll(options, stops, signal) {
       prompt: model.prompt,
       answer,
       invitation,
+      link: `${baseUrl}/#code=${signIn.code}`,
+      linkMinutes: Math.round(signIn.lifeMs / 60_000),
       directory,
       controllerData,
     }),
@@ -203,6 +206,8 @@ async function waitForWorkers(client, signal) {
 }
 
 /**
+ * A model by its name in the library of the first worker, which the dashboard shows and loads from.
+ *
  * 1. The model asked for.
  * 2. The tiny public one, from the library of an earlier run or downloaded within a few seconds.
  * 3. One made here.
@@ -211,7 +216,8 @@ async function chooseModel(options, client, controllerData, signal) {
   const prompt = 'Once upon a time';
   const wanted = options.model;
   if (wanted !== undefined && !wanted.startsWith('hf:')) {
-    return { source: path.resolve(wanted), about: path.basename(wanted), prompt };
+    const source = await addToLibrary(controllerData, path.resolve(wanted), signal);
+    return { source, about: path.basename(wanted), prompt };
   }
   const source = wanted ?? defaultModel;
   const { models } = await client.call('models');
@@ -233,7 +239,17 @@ async function chooseModel(options, client, controllerData, signal) {
   const file = path.join(options.data, 'made-up-story.gguf');
   mkdirSync(options.data, { recursive: true });
   await generatePredictableModel({ path: file, signal });
-  return { source: file, about: 'made here: tells one story for ever', prompt: 'Every morning' };
+  const made = await addToLibrary(controllerData, file, signal);
+  return { source: made, about: 'made here: tells one story for ever', prompt: 'Every morning' };
+}
+
+/** The model's name there; the path itself when it does not get in: a disk may have no room for a second copy. */
+async function addToLibrary(controllerData, file, signal) {
+  const imported = await runCommand(controllerData, ['import', file, '--node', workers[0]], signal, false);
+  if (imported !== null) return imported.model;
+  if (signal.aborted) throw new Error('stopped');
+  say('It is not in the library, so it is loaded from where it is.');
+  return file;
 }
 
 /** An earlier run may have left another model: this one shows one. */

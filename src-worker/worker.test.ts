@@ -8,6 +8,7 @@ import { createSessionPair } from '../src-main/nodejs/transport/memory-session.t
 import type { Grant, Link, Member, PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { llama, nodeId, rpc } from './agent/fixtures.ts';
 import { playedProcessHost, type PlayedHost } from './engines/fixtures.ts';
+import { createModelHandlers } from './models/handlers.ts';
 import { collectingLogger, fixedWays, handlers, unconcerned } from './runtime/fixtures.ts';
 import { testArtifacts } from './artifacts/fixtures.ts';
 import { createWorker, type Worker } from './worker.ts';
@@ -279,6 +280,27 @@ describe('worker', () => {
       () => expect(stage.frames.some((frame) => frame.type === 'log' && frame.lines.length > 0)).toBe(true),
       { timeout: 3_000 },
     );
+  });
+
+  it('refuses a path as long as one may be in words that the session lets through', async () => {
+    const { dataDirectory, log } = stage;
+    const models = await createModelHandlers({ dataDirectory, logger: log.logger, environment: {} });
+    await start('present', { handlers: handlers(models) });
+    const path = `/${'b'.repeat(4_090)}.gguf`;
+    const requests = { 'model.import': { path }, 'model.resolve': { model: path } };
+    Object.entries(requests).forEach(([method, params], index) =>
+      stage.say({ type: 'request', id: index + 1, method, params, deadlineMs: 5_000 }),
+    );
+    // The controller's side parses every frame.
+    const answers = await vi.waitFor(() => {
+      const found = stage.frames.filter((frame) => frame.type === 'response');
+      expect(found).toHaveLength(2);
+      return found;
+    });
+    for (const { result } of answers) {
+      expect(result).toMatchObject({ ok: false, error: { code: expect.stringMatching(/^model_file_/) } });
+    }
+    expect([worker?.status().connected, stage.dials]).toEqual([true, 1]);
   });
 
   it('says goodbye and ends its engines when it closes', async () => {

@@ -94,6 +94,14 @@ describe.skipIf(noBrowser !== null)(`dashboard${noBrowser === null ? '' : ` (${n
     expect(problems).toEqual([]);
   });
 
+  it('says so at an address without a page, and leads back', async () => {
+    const { page, problems, go } = await openDashboard(controller, browser.context);
+    await go('#/nonsense', 'No such page');
+    await page.getByRole('main').getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
   it('opens its navigation in a narrow window, and closes it when a page was chosen', async () => {
     const { page } = await openDashboard(controller, browser.context);
     await page.setViewportSize({ width: 400, height: 800 });

@@ -127,7 +127,7 @@ describe.skipIf(noBrowser !== null)(`pages${noBrowser === null ? '' : ` (${noBro
     it('checks what is typed while it is typed, and saves what is right', async () => {
       const threads = page.getByRole('textbox', { name: 'CPU threads' });
       await threads.fill('0');
-      await page.getByText('At least 1 threads.').waitFor();
+      await page.getByText('At least 1 thread.').waitFor();
       expect(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled()).toBe(true);
       await threads.fill('2');
       await page.getByRole('textbox', { name: 'Memory', exact: true }).fill('1.5');

@@ -131,7 +131,7 @@ async function settled(page: Page, what: string): Promise<void> {
             const changes = document.getAnimations().flatMap((one) => {
               if (!(one instanceof CSSTransition)) return [];
               const { target } = one.effect as KeyframeEffect;
-              // In what is folded up (closed details) or out of sight a transition stands still for ever.
+              // In what is folded up (closed details) or out of sight one stays in the list for ever.
               const shows = target?.checkVisibility({ contentVisibilityAuto: true }) ?? false;
               return shows ? one.transitionProperty : [];
             });

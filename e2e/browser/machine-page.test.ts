@@ -77,7 +77,7 @@ describe.skipIf(noBrowser !== null)(
           .getByRole('timer')
           .filter({ hasText: /4:\d\d min/ })
           .waitFor();
-        await card.getByText(`http://localhost:7878/#code=${code}`).waitFor();
+        await card.getByText(`http://localhost:${new URL(controller.api).port}/#code=${code}`).waitFor();
         expect(await takePictures(dashboard.page, 'settings-sign-in')).toEqual({});
         expect(await accessibilityProblems(dashboard.page)).toEqual([]);
 
@@ -113,7 +113,9 @@ describe.skipIf(noBrowser !== null)(
           expect(await page.getByRole('alert').count(), heading).toBe(0);
         }
         await region('The controller').getByText('What hall lends').waitFor();
-        await region('Sign in on another machine').getByRole('button', { name: 'Show a code' }).waitFor();
+        await region('Sign in on another machine or tab')
+          .getByRole('button', { name: 'Show a code' })
+          .waitFor();
         expect(await takePictures(page, 'settings-at-worker')).toEqual({});
         expect(await accessibilityProblems(page)).toEqual([]);
         expect(problems).toEqual([]);
@@ -181,7 +183,7 @@ describe.skipIf(noBrowser !== null)(
       test('checks a rule while it is typed, saves what is right, and takes it back', async () => {
         const limits = region('How much it lends');
         await limits.getByRole('textbox', { name: 'CPU threads' }).fill('0');
-        await limits.getByText('At least 1 threads.').waitFor();
+        await limits.getByText('At least 1 thread.').waitFor();
         expect(await limits.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true);
         await limits.getByRole('textbox', { name: 'CPU threads' }).fill('2');
         await limits.getByRole('textbox', { name: 'Disk' }).fill('20');

@@ -39,6 +39,32 @@ describe('what cannot be loaded is refused by name and leaves nothing behind', (
       /\/no\/such\/model\.gguf/,
     ));
 
+  test('a path as long as one may be: the machine says so and stays connected', async () => {
+    const long = `/${'b'.repeat(4_090)}.gguf`;
+    expect(long.length).toBe(4_096);
+    await refused(load(split.controller, long), 'model_file_not_found', /^[^]{1,4096}$/);
+    const { id } = await split.controller.client.call('importModel', { body: { path: long, node: 'anna' } });
+    const ended = await waitFor(
+      'the import to end',
+      async () => {
+        const transfer = await split.controller.client.call('transfer', { params: { id } });
+        return transfer.status !== 'running' && transfer;
+      },
+      20_000,
+    );
+    expect(ended).toMatchObject({ status: 'failed', error: { code: expect.stringMatching(/^model_file_/) } });
+    const { nodes } = await split.controller.client.call('nodes');
+    expect(nodes.map((node) => [node.name, node.eligible])).toEqual(
+      expect.arrayContaining([
+        ['anna', true],
+        ['ben', true],
+      ]),
+    );
+    const { events } = await split.controller.client.call('eventHistory', { query: { limit: '200' } });
+    expect(events.filter(({ kind }) => kind === 'session-closed')).toEqual([]);
+    expect(events.map(({ kind }) => kind)).toContain('transfer-failed');
+  });
+
   test('a truncated GGUF', async () => {
     const file = path.join(directory, 'truncated.gguf');
     const whole = await readFile(await predictableModel());

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createApiClient } from '../../src-main/cli/api-client.ts';
 import { generatePredictableModel, predictText } from '../../src-worker/models/predictable.ts';
 import { checkout } from '../support/checkout.ts';
 import { NodeEnded } from '../support/cluster.ts';
@@ -63,6 +64,21 @@ describe('npm run up', () => {
     return started;
   }
 
+  /** Signed in with the link's code, as a browser that opens it. */
+  async function lookInside(port: number, code = '') {
+    const base = `http://127.0.0.1:${port}`;
+    const visitor = createApiClient(base);
+    const session = await visitor.call('redeem', { body: { code } });
+    visitor.close();
+    const client = createApiClient(base, { token: session.token });
+    try {
+      const [{ models }, { deployments }] = [await client.call('models'), await client.call('deployments')];
+      return { session, models, deployments };
+    } finally {
+      client.close();
+    }
+  }
+
   async function expectNothingLeft(port: number, seen: readonly ProcessInfo[]): Promise<void> {
     expect(seen.length).toBeGreaterThanOrEqual(6);
     await waitFor(
@@ -81,6 +97,12 @@ describe('npm run up', () => {
       if (!line.includes(path.basename(directory))) expect(line.length, line).toBeLessThanOrEqual(80);
     }
     expect(printed).toMatch(/worker-1 \d+ of \d+ layers \+ worker-2 \d+ of \d+ layers/);
+
+    const code = /^ {2}http:\/\/127\.0\.0\.1:\d+\/#code=(\S+)$/m.exec(printed)?.[1];
+    const { session, models, deployments } = await lookInside(port, code);
+    expect(session.role).toBe('admin');
+    expect(models.map((one) => [one.name, one.nodeName])).toEqual([['tale', 'worker-1']]);
+    expect(deployments.map((one) => [one.model, one.source])).toEqual([['tale', 'tale']]);
 
     const command = printed.slice(printed.indexOf('  curl'), printed.indexOf('See more'));
     const body = /-d '(.*?)'/s.exec(command)?.[1] ?? '';

@@ -9,11 +9,14 @@ import { inRoot } from './paths.mjs';
  * @param {string} facts.about where the model is from
  * @param {string} facts.prompt
  * @param {string} facts.answer how the model went on
+ * @param {string} facts.link opens the dashboard, once
+ * @param {number} facts.linkMinutes how long
  * @param {string | null} facts.invitation a join string that works from other machines
  * @param {string} facts.directory where the data and logs are
  * @param {string} facts.controllerData the controller's own directory: it holds the token for `covey`
  */
-export function summary({ api, deployment, about, prompt, answer, invitation, directory, controllerData }) {
+export function summary(facts) {
+  const { api, deployment, about, prompt, answer, invitation, directory, controllerData } = facts;
   const parts = deployment.stages.map(
     (stage) => `${stage.nodeName} ${stage.layers} of ${deployment.layersTotal} layers`,
   );
@@ -29,6 +32,10 @@ export function summary({ api, deployment, about, prompt, answer, invitation, di
     `  Split     ${parts.join(' + ')}`,
     `  Data      ${path.relative(process.cwd(), directory) || '.'}  (logs too)`,
     '',
+    `Look at it in a browser on this machine (once, for ${facts.linkMinutes} minutes):`,
+    '',
+    `  ${facts.link}`,
+    '',
     `It says: "${oneLine(prompt + answer, 60)}"`,
     '',
     'Try it:',
@@ -37,6 +44,7 @@ export function summary({ api, deployment, about, prompt, answer, invitation, di
     '',
     'See more:',
     '',
+    `  ${covey} open${at}    # another link`,
     `  ${covey} nodes${at}`,
     `  ${covey} deployments info ${deployment.id}${at}`,
     '',
@@ -48,10 +56,11 @@ export function summary({ api, deployment, about, prompt, answer, invitation, di
           '  npm run up -- --cluster 0.0.0.0:7879',
         ]
       : [
-          'Add a second machine: run this there and paste the line below (it works once,',
-          'for an hour; the cluster port of this machine must be open in its firewall):',
+          'Add a second machine: run this in its own checkout and paste the line below (it',
+          'works once, for an hour; the cluster port of this machine must be open in its',
+          'firewall). Where Covey is installed the command is "covey worker --join -":',
           '',
-          '  covey worker --join -',
+          '  node bin/covey.mjs worker --join -',
           '',
           invitation,
         ]),

@@ -309,7 +309,21 @@ export async function createController(options: ControllerOptions): Promise<Cont
 
     const startedAt = clock.now();
     const clusterAddress = transport.clusterAddress;
-    const transfers = createTransfers(sessions);
+    const transfers = createTransfers(sessions, (transfer, error) => {
+      const machine = runtime.state.nodes.get(transfer.nodeId)?.durable.name ?? transfer.nodeId.slice(0, 12);
+      const what = transfer.kind === 'pull' ? 'Download' : 'Import';
+      // An address or path can fill a screen.
+      const source = transfer.source.length > 200 ? `${transfer.source.slice(0, 200)} ...` : transfer.source;
+      const reason = error.message.length > 500 ? `... ${error.message.slice(-500)}` : error.message;
+      runtime.dispatch({
+        type: 'noted',
+        at: clock.now(),
+        kind: 'transfer-failed',
+        level: 'warn',
+        message: `${what} of ${source} to ${machine} failed: ${reason.replace(/[^.!?]$/, '$&.')}`,
+        nodeId: transfer.nodeId,
+      });
+    });
     const service = createControllerService({
       runtime,
       sessions,

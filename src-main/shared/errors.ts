@@ -202,6 +202,40 @@ export interface ErrorBody {
   readonly retryAfterS?: number | undefined;
 }
 
+/** What the schema of an error body lets through, in UTF-16 units and items. */
+export const errorLimits = { message: 4_096, reasonMessage: 2_048, field: 128, reasons: 64 } as const;
+
+/**
+ * The body as it may leave this process: errors quote what they refuse, and that may be as long as the message may.
+ * The middle of a long sentence is left out, since its end is what says what is wrong.
+ */
+export function boundedErrorBody(body: ErrorBody): ErrorBody {
+  const { message, field, reasons } = body;
+  return {
+    ...body,
+    message: withoutMiddle(message, errorLimits.message),
+    ...(field === undefined ? {} : { field: withoutMiddle(field, errorLimits.field) }),
+    ...(reasons === undefined ? {} : { reasons: reasons.slice(0, errorLimits.reasons).map(boundedReason) }),
+  };
+}
+
+function boundedReason(reason: ErrorReason): ErrorReason {
+  return {
+    ...reason,
+    message: withoutMiddle(reason.message, errorLimits.reasonMessage),
+    ...(reason.field === undefined ? {} : { field: withoutMiddle(reason.field, errorLimits.field) }),
+  };
+}
+
+function withoutMiddle(text: string, limit: number): string {
+  if (text.length <= limit) return text;
+  const half = Math.floor((limit - 5) / 2);
+  // Cut between two halves of a character each would be no character.
+  const start = text.slice(0, half).replace(/[\ud800-\udbff]$/, '');
+  const end = text.slice(-half).replace(/^[\udc00-\udfff]/, '');
+  return `${start} ... ${end}`;
+}
+
 export class CoveyError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
@@ -221,8 +255,9 @@ export class CoveyError extends Error {
     return errorCatalogue[this.code].retryable;
   }
 
+  /** Bounded: as it may leave this process. */
   toBody(): ErrorBody {
-    return { code: this.code, message: this.message, ...this.details };
+    return boundedErrorBody({ code: this.code, message: this.message, ...this.details });
   }
 
   static fromBody(body: ErrorBody): CoveyError {
@@ -260,12 +295,6 @@ export function isErrorCode(code: string): code is ErrorCode {
 export function openAiError(error: CoveyError): {
   error: { message: string; type: string; param: string | null; code: string };
 } {
-  return {
-    error: {
-      message: error.message,
-      type: errorCatalogue[error.code].type,
-      param: error.details.field ?? null,
-      code: error.code,
-    },
-  };
+  const { code, message, field } = error.toBody();
+  return { error: { message, type: errorCatalogue[code].type, param: field ?? null, code } };
 }

@@ -8,6 +8,7 @@ import { useIsStale } from '../stores/connection.ts';
 import { ConnectionBanner, ConnectionMark } from './connection-mark.tsx';
 import { Brand } from './brand.tsx';
 import { loadPages, pages, type PageEntry } from './pages.ts';
+import { NoPage, noPageTitle } from './no-page.tsx';
 import { hrefTo, usePlace } from './router.ts';
 import { PersonMenu } from './person-menu.tsx';
 
@@ -16,19 +17,21 @@ const loadPagesAfterMs = 2_000;
 /** Navigation at the side, or behind a button where the window is narrow, and the page. */
 export function Shell() {
   const { page } = usePlace();
-  const current = pages.find(({ path }) => path === page) ?? pages[0];
+  const current = pages.find(({ path }) => path === page) ?? (page === '' ? pages[0] : null);
+  const path = current?.path ?? page;
+  const label = current?.label ?? noPageTitle;
   const [opened, { toggle, close }] = useDisclosure(false);
   const isStale = useIsStale();
   const main = useRef<HTMLElement>(null);
-  const shown = useRef(current.path);
+  const shown = useRef(path);
   useEffect(() => {
-    document.title = `${current.label} · Covey`;
+    document.title = `${label} · Covey`;
     close();
     // For who does not see it: another page has come. Not at the first, where nothing was chosen.
-    if (shown.current !== current.path) main.current?.focus({ preventScroll: true });
-    if (shown.current !== current.path) window.scrollTo({ top: 0 });
-    shown.current = current.path;
-  }, [current, close]);
+    if (shown.current !== path) main.current?.focus({ preventScroll: true });
+    if (shown.current !== path) window.scrollTo({ top: 0 });
+    shown.current = path;
+  }, [path, label, close]);
 
   useEffect(() => {
     // After the first page has come with its figures.
@@ -36,7 +39,7 @@ export function Shell() {
     return () => clearTimeout(timer);
   }, []);
 
-  const Page = current.component;
+  const Page = current?.component ?? NoPage;
   return (
     <AppShell
       header={{ height: { base: 52, sm: 0 } }}
@@ -80,8 +83,8 @@ export function Shell() {
       <AppShell.Main ref={main} id="main" tabIndex={-1} className="shell-main">
         <ConnectionBanner />
         <div className="shell-page" data-stale={isStale || undefined}>
-          <ErrorBoundary key={current.path}>
-            <Suspense fallback={<LoadingState what={current.label} />}>
+          <ErrorBoundary key={path}>
+            <Suspense fallback={<LoadingState what={label} />}>
               <Page />
             </Suspense>
           </ErrorBoundary>

@@ -33,7 +33,15 @@ const deploymentTones: Readonly<Record<DeploymentStatus, Tone>> = {
   failed: 'bad',
 };
 
-export function NodeStatusMark({ status }: { readonly status: NodeStatus }) {
+/** `drain` of the machine: one that is done with it is drained, and at rest. */
+export function NodeStatusMark(props: {
+  readonly status: NodeStatus;
+  readonly drain: { readonly completedAt: number | null } | null;
+}) {
+  const { status, drain } = props;
+  if (status === 'draining' && drain !== null && drain.completedAt !== null) {
+    return <StatusMark tone="quiet">Drained</StatusMark>;
+  }
   return <StatusMark tone={nodeTones[status]}>{capital(status)}</StatusMark>;
 }
 

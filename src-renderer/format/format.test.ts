@@ -9,6 +9,7 @@ import {
   formatShort,
   formatTokenRate,
   plural,
+  shortened,
 } from './format.ts';
 import { plainText } from './plain-text.ts';
 
@@ -57,4 +58,11 @@ it('shows what would steer the screen as something that does not', () => {
   expect(plainText('a\u001b[31mb\u202ec\u200bd\ne')).toBe('a�[31mb�c�d�e');
   expect(plainText('a\n\tb\r', true)).toBe('a\n\tb�');
   expect(plainText('größe 🐦 <b>')).toBe('größe 🐦 <b>');
+});
+
+it('keeps beginning and end of what is too long', () => {
+  expect(shortened('/models/a.gguf')).toBe('/models/a.gguf');
+  const short = shortened(`/home/${'x'.repeat(4_000)}/model.gguf`);
+  expect(short).toHaveLength(100);
+  expect(short).toMatch(/^\/home\/x+ … x+\/model\.gguf$/);
 });

@@ -94,6 +94,14 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
+/** Its beginning and its end, which tell most of a path; `limit` characters at most. */
+export function shortened(text: string, limit = 100): string {
+  const characters = [...text];
+  if (characters.length <= limit) return text;
+  const tail = Math.floor((limit - 3) / 2);
+  return `${characters.slice(0, limit - 3 - tail).join('')} … ${characters.slice(-tail).join('')}`;
+}
+
 function powerOf(value: number, units: number, base: number): number {
   let power = 0;
   // Whatever rounds up to a thousand of its unit is one of the next.

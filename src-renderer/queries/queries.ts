@@ -21,7 +21,6 @@ export type ReadRoute = Extract<
   | 'models'
   | 'deployments'
   | 'deployment'
-  | 'logs'
   | 'eventHistory'
   | 'pending'
   | 'clusterSecret'

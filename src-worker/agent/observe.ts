@@ -1,4 +1,5 @@
 import type { EngineObservation, EngineProgress } from '#shared/domain/engine.ts';
+import { boundedErrorBody } from '#shared/errors.ts';
 import { isFinal, type AgentState, type EngineRecord } from './state.ts';
 
 /** What a session frame can carry; see `observed` in the session protocol. */
@@ -26,7 +27,7 @@ function observation(record: EngineRecord): EngineObservation {
     kind: assignment.kind,
     phase: record.phase,
     progress: progressOf(record),
-    error: record.error,
+    error: record.error && boundedErrorBody(record.error),
     endpoint:
       record.phase === 'ready' && record.port !== null && record.grant !== null
         ? { port: record.port, grant: record.grant, apiKey: record.apiKey }

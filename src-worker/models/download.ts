@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { parseHubSource, type HubSource } from '#shared/domain/hub-source.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { LibraryModel, TransferProgress } from '#shared/protocol/requests.ts';
 import { abortError } from './abort.ts';
@@ -8,7 +9,7 @@ import { progressMeter, requireSpace } from './files.ts';
 import { downloadFile, partialBytes } from './hub/download-file.ts';
 import { describeFile, listFiles, unreachable, type RemoteFile } from './hub/hub-api.ts';
 import { publicHub, type HubSettings } from './hub/request.ts';
-import { bestModel, modelFiles, parseHubSource, type HubSource } from './hub/source.ts';
+import { bestModel, modelFiles } from './hub/source.ts';
 import type { ModelLibrary } from './library.ts';
 import { sanitiseModelName } from './names.ts';
 import { modelStem } from './shards.ts';

@@ -177,7 +177,9 @@ function statusStyle(style: Style, node: NodeView): (text: string) => string {
 }
 
 function whyNot(node: NodeView, now: number): string {
-  const others = node.ineligibleReasons.filter((reason) => node.drain === null || !/draining/.test(reason));
+  const others = node.ineligibleReasons.filter(
+    (reason) => node.drain === null || !/drain(ing|ed)/.test(reason),
+  );
   return [drainLine(node, now), ...others].filter((reason) => reason !== null).join('; ') || node.status;
 }
 

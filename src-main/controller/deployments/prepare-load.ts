@@ -68,7 +68,7 @@ export function nameConflict(
   if (sameRequest(existing.request, request) && existing.info.fileBytes === info.fileBytes) {
     return { kind: 'same', deployment: existing };
   }
-  const message = `${name} is loaded already as ${existing.id} with other settings. Unload it first, or load under another --name.`;
+  const message = `${name} is loaded already as ${existing.id} with other settings. Unload it first, or load it under another name.`;
   return { kind: 'other', error: new CoveyError('already_loaded', message, { field: 'model' }) };
 }
 

@@ -22,7 +22,11 @@ const keptTransfers = 200;
 const maxRunning = 16;
 const deadlineMs = 24 * 60 * 60_000;
 
-export function createTransfers(sessions: SessionRegistry): Transfers {
+/** @param onFailed hears of each that failed; not of those that a person cancelled */
+export function createTransfers(
+  sessions: Pick<SessionRegistry, 'request'>,
+  onFailed: (transfer: TransferView, error: CoveyError) => void,
+): Transfers {
   const entries = new Map<string, Entry>();
   let last = 0;
 
@@ -85,6 +89,7 @@ export function createTransfers(sessions: SessionRegistry): Transfers {
         },
         (thrown: unknown) => {
           const error = CoveyError.from(thrown);
+          if (error.code !== 'cancelled' && isRunning(entry)) onFailed(entry.view, error);
           entry.view = {
             ...entry.view,
             status: error.code === 'cancelled' ? 'cancelled' : 'failed',

@@ -214,6 +214,17 @@ describe('loss', () => {
     expect(deploymentStatus(world.state, world.deployment!)).toBe('ready');
   });
 
+  test('a machine that said goodbye interrupts the model, which counts as no failure', () => {
+    const world = ready();
+    world.record({ type: 'session-closed', at: 1, nodeId: nodeId('b'), sessionId: 2, goodbye: true });
+    expect(world.history.find((event) => event.type === 'replica-failed')).toMatchObject({
+      error: { code: 'node_lost', message: 'beta stopped lending.' },
+      left: true,
+      nextAttemptAt: expect.any(Number),
+    });
+    expect(world.deployment?.failures).toEqual([]);
+  });
+
   test('the leader gone without a trace is a loss', () => {
     const world = ready().observe('a');
     expect(world.deployment?.failures[0]?.error.code).toBe('engine_crashed');

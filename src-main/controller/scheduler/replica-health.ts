@@ -1,5 +1,5 @@
 import { backoffMs } from '#shared/lib/backoff.ts';
-import type { ErrorBody, ErrorCode } from '#shared/errors.ts';
+import { boundedErrorBody, type ErrorBody, type ErrorCode } from '#shared/errors.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import { eligibleNodeIds, leaderServes, observedEngine, replicaMembers } from '../state/selectors.ts';
 import type { ControllerState, DeploymentRecord, Replica } from '../state/state.ts';
@@ -111,7 +111,7 @@ function lateStage(state: ControllerState, replica: Replica, now: number, policy
 
 /**
  * The verdict on a failed replica: again after a pause when the cause came from outside and has not come
- * `failureLimit` times within the window; otherwise failed until a person or the node set changes something.
+ * `failureLimit` times within the window (a machine that said goodbye does not count); otherwise failed until a person or the node set changes something.
  */
 function replicaFailed(
   state: ControllerState,
@@ -123,7 +123,8 @@ function replicaFailed(
 ): ControllerEvent {
   const recent = deployment.failures.filter((failure) => now - failure.at < policy.failureWindowMs).length;
   const loss = losses.has(error.code);
-  const again = loss && recent + 1 < policy.failureLimit;
+  const left = error.code === 'node_lost' && saidGoodbye(state, replica);
+  const again = left || (loss && recent + 1 < policy.failureLimit);
   const minutes = Math.round(policy.failureWindowMs / 60_000);
   const verdict =
     loss && !again
@@ -134,8 +135,17 @@ function replicaFailed(
     at: now,
     deploymentId: deployment.id,
     epoch: replica.epoch,
-    error: verdict ? { ...error, message: error.message.replace(/[^.!?]$/, '$&.') + verdict } : error,
+    error: boundedErrorBody(
+      verdict ? { ...error, message: error.message.replace(/[^.!?]$/, '$&.') + verdict } : error,
+    ),
     nextAttemptAt: again ? now + backoffMs(policy.retry, recent, 0) : null,
     failedWith: eligibleNodeIds(state),
+    ...(left ? { left } : {}),
   };
+}
+
+function saidGoodbye(state: ControllerState, replica: Replica): boolean {
+  return replicaMembers(replica).some(
+    (member) => state.nodes.get(member.nodeId)?.durable.saidGoodbye === true,
+  );
 }

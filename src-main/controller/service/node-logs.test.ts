@@ -28,6 +28,23 @@ describe('logs of the machines', () => {
     expect(words(logs.read({ limit: 2, nodeId: 'a' as NodeId }))).toBe('16 18');
   });
 
+  it('are told in the order of their times, whoever sent them first', () => {
+    const logs = createNodeLogs();
+    const told: string[] = [];
+    for (const [at, message] of [
+      [3, 'three'],
+      [1, 'one'],
+    ] as const) {
+      logs.add({ ...line(message), at });
+    }
+    logs.subscribe((lines) => told.push(words(lines)));
+    logs.add({ ...line('five', 'b'), at: 5 });
+    logs.add({ ...line('four'), at: 4 });
+    vi.advanceTimersByTime(logBatchMs);
+    expect(told).toEqual(['one three', 'four five']);
+    expect(words(logs.read({ limit: 4 }))).toBe('one three four five');
+  });
+
   it('come to who follows: all that there is, then what is new, a few times a second', () => {
     const logs = createNodeLogs();
     logs.add(line('old'));

@@ -1,7 +1,10 @@
 import type { NodeId } from '#shared/lib/ids.ts';
 import type { LogLine } from '#shared/api/schema.ts';
 
-/** The newest log lines of all nodes, in the order they arrived. Bounded; workers limit their rate. */
+/**
+ * The newest log lines of all nodes: those that arrived last are kept, and are told in the order of their times.
+ * Bounded; workers limit their rate.
+ */
 export interface NodeLogs {
   add(line: LogLine): void;
   read(filter: { nodeId?: NodeId | undefined; limit: number }): LogLine[];
@@ -25,7 +28,7 @@ export function createNodeLogs(capacity = 5_000): NodeLogs {
   const tell = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    const news = waiting;
+    const news = inTime(waiting);
     waiting = [];
     if (news.length > 0) for (const listener of listeners) inParts(news, listener);
   };
@@ -39,13 +42,13 @@ export function createNodeLogs(capacity = 5_000): NodeLogs {
     },
     read({ nodeId, limit }) {
       const matching = nodeId === undefined ? lines : lines.filter((line) => line.nodeId === nodeId);
-      return matching.slice(-limit);
+      return inTime(matching.slice(-limit));
     },
     subscribe(listener) {
       // Those who listen already get what waits now, so that what comes after it is new for everybody.
       tell();
       listeners.add(listener);
-      inParts(lines.slice(-capacity), listener);
+      inParts(inTime(lines.slice(-capacity)), listener);
       return () => {
         listeners.delete(listener);
         if (listeners.size > 0) return;
@@ -54,6 +57,11 @@ export function createNodeLogs(capacity = 5_000): NodeLogs {
       };
     },
   };
+}
+
+/** Machines send their lines a few seconds' worth at once. */
+function inTime(lines: readonly LogLine[]): LogLine[] {
+  return lines.toSorted((one, other) => one.at - other.at);
 }
 
 function inParts(lines: readonly LogLine[], listener: (lines: readonly LogLine[]) => void): void {

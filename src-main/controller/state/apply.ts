@@ -164,7 +164,7 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         phase: event.nextAttemptAt === null ? 'failed' : 'waiting',
         reason: event.error,
         replica: null,
-        failures: [...deployment.failures, { at: event.at, error: event.error }]
+        failures: [...deployment.failures, ...(event.left ? [] : [{ at: event.at, error: event.error }])]
           .filter((failure) => event.at - failure.at < timings.failureWindowMs)
           .slice(-16),
         nextAttemptAt: event.nextAttemptAt,

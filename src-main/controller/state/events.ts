@@ -78,6 +78,8 @@ export type ControllerEvent = { readonly at: number } & (
       readonly epoch: number;
       readonly error: ErrorBody;
       readonly nextAttemptAt: number | null;
+      /** A machine left on purpose: that is no failure of the model. */
+      readonly left?: boolean;
       readonly failedWith: readonly NodeId[];
     }
   | {
@@ -114,6 +116,7 @@ export type NotedKind =
   | 'audit-cluster-secret-changed'
   | 'audit-login'
   | 'audit-model-removed'
+  | 'transfer-failed'
   | 'audit-key-created'
   | 'audit-key-revoked'
   | 'audit-key-first-used'

@@ -30,7 +30,8 @@ function reasons(node: NodeRecord, checks: (node: NodeRecord) => string[]): stri
     if (durable.saidGoodbye) return ['is switched off or has stopped lending'];
     return [live.lost ? 'does not answer' : 'is not connected'];
   }
-  return [...(durable.drain ? ['is draining'] : []), ...ownersWishes(node), ...checks(node)];
+  const drain = durable.drain && (durable.drain.completedAt === null ? 'is draining' : 'is drained');
+  return [...(drain === null ? [] : [drain]), ...ownersWishes(node), ...checks(node)];
 }
 
 /** Why it gets no task of a job; as for models, but that needs no engine. */

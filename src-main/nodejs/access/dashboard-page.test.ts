@@ -73,6 +73,19 @@ it.each([
   expect(await answer.json()).toMatchObject({ error: { code: 'route_not_found' } });
 });
 
+it('answers a browser that asks for an unknown address with a page, and programs as ever', async () => {
+  const accept = 'text/html,application/xhtml+xml,*/*;q=0.8';
+  const page = await fetch(`${base}/nonsense<b>`, { headers: { accept } });
+  expect(page.status).toBe(404);
+  expect(page.headers.get('content-type')).toContain('text/html');
+  const text = await page.text();
+  expect(text).toContain('href="/"');
+  expect(text).not.toContain('nonsense');
+  const json = await fetch(`${base}/nonsense`);
+  expect(json.status).toBe(404);
+  expect(await json.json()).toMatchObject({ error: { code: 'route_not_found' } });
+});
+
 it('says how to build what was not built', async () => {
   await rm(join(directory, 'index.html'));
   const answer = await fetch(base);

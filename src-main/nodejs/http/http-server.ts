@@ -9,6 +9,7 @@ import { checkCaller, loopbackNames } from './guard.ts';
 import type { Authenticate, CallerVia } from './http-call.ts';
 import { listenEverywhere, listenLocalSocket, listenLoopback } from './listen.ts';
 import { requireKeyHeader } from './member-headers.ts';
+import { respondNoPage, wantsPage } from './no-page.ts';
 import { checkRequest, requireJson } from './request-check.ts';
 import { errorHeaders, openAiShape, respondError } from './respond.ts';
 import { createRouter, type RouteGroup } from './router.ts';
@@ -166,6 +167,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     }
     if (error.code === 'method_not_allowed') res.setHeader('allow', router.allowed(path).join(', '));
     if (res.headersSent) res.destroy();
+    else if (error.code === 'route_not_found' && !router.hasGroup(path) && wantsPage(req)) respondNoPage(res);
     else respondError(res, error, router.errorShape(path));
   };
 

@@ -26,6 +26,8 @@ export interface RouteGroup {
 
 export interface Router {
   errorShape(path: string): ErrorShape;
+  /** Whether the path is below the prefix of one. */
+  hasGroup(path: string): boolean;
   /**
    * The route for a path, with its parameters decoded. HEAD goes to GET's route.
    * @throws CoveyError `route_not_found`, `method_not_allowed`, `invalid_request` for a malformed escape
@@ -50,6 +52,7 @@ export function createRouter(groups: readonly RouteGroup[]): Router {
   };
   return {
     errorShape: (path) => groupOf(path)?.errorShape ?? coveyShape,
+    hasGroup: (path) => groupOf(path) !== undefined,
     allowed,
     match(method, path) {
       const wanted = method === 'HEAD' ? 'GET' : method;

@@ -42,7 +42,7 @@ export const loginCodeViewSchema = z.object({
 /** To be typed, or opened, on another machine: single use, for a few minutes. */
 export const signInCodeViewSchema = z.object({
   code: z.string(),
-  /** On any machine of the covey, at its usual address: the code is in the fragment. */
+  /** On any machine of the covey whose API is at the port of the controller's: the code is in the fragment. */
   url: z.string(),
   expiresAt: z.number(),
   /** From now on: clocks of machines differ. */

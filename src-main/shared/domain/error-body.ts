@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { isErrorCode, type ErrorBody, type ErrorCode } from '../errors.ts';
+import { errorLimits, isErrorCode, type ErrorBody, type ErrorCode } from '../errors.ts';
 
 export const errorReasonSchema = z.object({
   code: z.string().max(64),
-  message: z.string().max(2048),
-  field: z.string().max(128).optional(),
+  message: z.string().max(errorLimits.reasonMessage),
+  field: z.string().max(errorLimits.field).optional(),
   nodeId: z.string().max(64).optional(),
   neededBytes: z.number().optional(),
   availableBytes: z.number().optional(),
@@ -16,8 +16,8 @@ export const errorBodySchema: z.ZodType<ErrorBody> = z.object({
     .string()
     .max(64)
     .transform((code): ErrorCode => (isErrorCode(code) ? code : 'internal_error')),
-  message: z.string().max(4096),
-  field: z.string().max(128).optional(),
-  reasons: z.array(errorReasonSchema).max(64).optional(),
+  message: z.string().max(errorLimits.message),
+  field: z.string().max(errorLimits.field).optional(),
+  reasons: z.array(errorReasonSchema).max(errorLimits.reasons).optional(),
   retryAfterS: z.number().nonnegative().optional(),
 });

@@ -68,7 +68,8 @@ function Loaded({ models, requireKey, lanAddresses }: LoadedProps) {
         <div className="stack">
           <CopyField value={here} what="the base URL" />
           <Text size="sm" c="dimmed">
-            On every machine that has joined, <code>http://localhost:7878/v1</code> leads here too.
+            On a machine that has joined, its own Covey leads here too: at{' '}
+            <code>http://localhost:7878/v1</code>, unless it was started with another port or with none.
           </Text>
           {others.length === 0 ? (
             <Text size="sm" c="dimmed">

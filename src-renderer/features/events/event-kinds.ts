@@ -43,6 +43,7 @@ export const eventSubjects: readonly EventSubject[] = [
     'replica-released': 'Taken off its machines',
     'unload-requested': 'Unload asked for',
     'deployment-removed': 'Unloaded',
+    'transfer-failed': 'Import or download failed',
     'audit-model-removed': 'File removed',
   }),
   of('joining', 'Joining', {

@@ -5,6 +5,7 @@ import { LevelMark } from '../../components/status.tsx';
 import { formatDateTime } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useNodes } from '../../queries/queries.ts';
+import { withSettingName } from '../settings/setting-name.ts';
 import type { StoredEvent } from './event-window.ts';
 import classes from './events.module.css';
 
@@ -17,7 +18,7 @@ export const EventRow = memo(function EventRow({ event }: { readonly event: Stor
       </time>
       <LevelMark level={event.level} />
       <span className={classes['message']}>
-        {plainText(event.message)}
+        {plainText(withSettingName(event.message))}
         <span className={classes['kind']}>{plainText(event.kind)}</span>
         {node !== undefined && (
           <Anchor href={hrefTo('machines', node.id)} size="xs" className={classes['about'] ?? ''}>

@@ -50,9 +50,15 @@ function Where({ host }: { readonly host: Host | null }) {
       <Text c="dimmed" size="sm" mb="md">
         {name === null ? null : `This computer is lent to ${name}. `}
         {name === null ? 'In a dashboard that is open' : 'In the dashboard there'}, under Settings,{' '}
-        <b>Sign in on another machine</b> shows a code. It works once, for five minutes.
+        <b>Sign in on another machine or tab</b> shows a code. It works once, for five minutes.
         {name === null ? ' On the controller itself, the app opens without one.' : null}
       </Text>
+      {name === null ? (
+        <Text c="dimmed" size="sm" mb="md">
+          A terminal on the controller gives a link that signs in: <code className="mono">covey open</code>,
+          or in a checkout <code className="mono">node bin/covey.mjs open</code>.
+        </Text>
+      ) : null}
       {away ? (
         <Text size="sm" mb="md" className="login-away" role="status">
           {name ?? 'The controller'} does not answer now, so a code will not work until it does.

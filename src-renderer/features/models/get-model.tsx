@@ -2,8 +2,10 @@ import { Anchor, Button, Group, Modal, Select, Stack, Text, TextInput } from '@m
 import { useState, type FormEvent } from 'react';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { ErrorState } from '../../components/states.tsx';
+import { pathProblem } from '../../format/file-path.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useAction, useNodes } from '../../queries/queries.ts';
+import { hubSource, sourceProblem } from './model-source.ts';
 import { watchTransfers } from './transfers.tsx';
 
 /** Where a model comes from: the hub, or a file that a machine has already. */
@@ -30,11 +32,15 @@ function PullForm({ onClose }: { readonly onClose: () => void }) {
   const [source, setSource] = useState('');
   const machine = useMachine();
   const pull = useAction('pullModel', { failed: null });
+  // Of what stood there when it was to be sent: nobody is told off while typing.
+  const [problem, setProblem] = useState<string | null>(null);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
-    const text = source.trim();
+    const wrong = sourceProblem(source);
+    setProblem(wrong);
+    if (wrong !== null) return;
     const body = {
-      source: text.startsWith('hf:') ? text : `hf:${text.replace(/^https:\/\/huggingface\.co\//, '')}`,
+      source: hubSource(source),
       ...(machine.id === null ? {} : { node: machine.id }),
     };
     pull.mutate(
@@ -58,8 +64,11 @@ function PullForm({ onClose }: { readonly onClose: () => void }) {
           data-autofocus
           maxLength={1024}
           value={source}
-          onChange={(event) => setSource(event.currentTarget.value)}
-          error={pull.error?.details.field === 'source' ? plainText(pull.error.message) : null}
+          onChange={(event) => {
+            setSource(event.currentTarget.value);
+            setProblem(null);
+          }}
+          error={problem ?? (pull.error?.details.field === 'source' ? plainText(pull.error.message) : null)}
         />
         <MachineSelect machine={machine} label="Onto which machine" />
         <Text size="sm" c="dimmed">
@@ -84,9 +93,13 @@ function ImportForm({ onClose }: { readonly onClose: () => void }) {
   const [name, setName] = useState('');
   const machine = useMachine();
   const start = useAction('importModel', { failed: null });
+  const [problem, setProblem] = useState<string | null>(null);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
     if (machine.id === null) return;
+    const wrong = pathProblem(path, machine.platform);
+    setProblem(wrong);
+    if (wrong !== null) return;
     const body = {
       node: machine.id,
       path: path.trim(),
@@ -109,13 +122,16 @@ function ImportForm({ onClose }: { readonly onClose: () => void }) {
         <TextInput
           label="Path of the file there"
           description="A .gguf file, or the first one of several parts. It is copied into the library."
-          placeholder="/home/me/models/model.gguf"
+          placeholder={machine.platform === 'win32' ? 'C:\\models\\model.gguf' : '/home/me/models/model.gguf'}
           required
           data-autofocus
           maxLength={4096}
           value={path}
-          onChange={(event) => setPath(event.currentTarget.value)}
-          error={start.error?.details.field === 'path' ? plainText(start.error.message) : null}
+          onChange={(event) => {
+            setPath(event.currentTarget.value);
+            setProblem(null);
+          }}
+          error={problem ?? (start.error?.details.field === 'path' ? plainText(start.error.message) : null)}
         />
         <TextInput
           label="Name"
@@ -140,6 +156,8 @@ function ImportForm({ onClose }: { readonly onClose: () => void }) {
 
 interface Machine {
   readonly id: NodeId | null;
+  /** As Node.js calls its system; null: not known. */
+  readonly platform: string | null;
   readonly options: readonly { readonly value: string; readonly label: string; readonly disabled: boolean }[];
   readonly choose: (id: string | null) => void;
 }
@@ -154,6 +172,7 @@ function useMachine(): Machine {
   const node = connected.find(({ id }) => id === chosen) ?? connected[0];
   return {
     id: node?.id ?? null,
+    platform: node?.hardware?.os.platform ?? null,
     options: nodes.map(({ id, name, connected: isThere }) => ({
       value: id,
       label: isThere ? plainText(name) : `${plainText(name)} (not connected)`,

@@ -1,5 +1,7 @@
-import { useRef, type KeyboardEvent, type PointerEvent } from 'react';
-import { NumberInput, Text } from '@mantine/core';
+import { useRef, useState, type KeyboardEvent, type PointerEvent } from 'react';
+import { Text } from '@mantine/core';
+import { NumberField } from '../../components/number-field.tsx';
+import { numberProblem } from '../../format/read-number.ts';
 import {
   boundaries,
   boundaryAfterKey,
@@ -136,36 +138,62 @@ export function LayerStrip({
       </div>
       <div className={classes['fields']}>
         {machines.map((machine, index) => (
-          <NumberInput
+          <LayerField
             key={machine.id}
-            className={classes['field'] ?? ''}
-            label={
-              <span className={classes['label']}>
-                <span className={classes['dot']} style={{ background: machineColour(index) }} />
-                <span className={classes['labelName']}>{machine.name}</span>
-                {machine.leads && (
-                  <Text span size="xs" c="dimmed">
-                    leads
-                  </Text>
-                )}
-              </span>
-            }
-            aria-label={words.field(machine.name)}
-            suffix={words.suffix(total, shares[index] ?? 0)}
-            value={layers[index] ?? 0}
-            min={machine.min}
+            machine={machine}
+            colour={machineColour(index)}
+            layers={layers[index] ?? 0}
+            label={words.field(machine.name)}
             max={total - mins.reduce((sum, least) => sum + least, 0) + machine.min}
-            allowDecimal={false}
-            allowNegative={false}
-            clampBehavior="blur"
+            suffix={` of ${total} · ${shares[index] ?? 0} %`}
             disabled={machines.length < 2}
-            onChange={(value) => {
-              if (typeof value !== 'number' || value === layers[index]) return;
-              onChange(setLayers(layers, mins, index, value));
-            }}
+            onChange={(count) => onChange(setLayers(layers, mins, index, count))}
           />
         ))}
       </div>
     </div>
+  );
+}
+
+/** What cannot be is said while it stands there; when one leaves the field it has what the strip has. */
+function LayerField(props: {
+  readonly machine: StripMachine;
+  readonly colour: string;
+  readonly label: string;
+  readonly layers: number;
+  readonly max: number;
+  readonly suffix: string;
+  readonly disabled: boolean;
+  readonly onChange: (count: number) => void;
+}) {
+  const { machine, layers, max } = props;
+  const [wrong, setWrong] = useState<{ readonly value: number | null } | null>(null);
+  const range = { min: machine.min, max, whole: true };
+  return (
+    <NumberField
+      label={
+        <span className={classes['label']}>
+          <span className={classes['dot']} style={{ background: props.colour }} />
+          <span className={classes['labelName']}>{machine.name}</span>
+          {machine.leads && (
+            <Text span size="xs" c="dimmed">
+              leads
+            </Text>
+          )}
+        </span>
+      }
+      aria-label={props.label}
+      suffix={props.suffix}
+      value={wrong === null ? layers : wrong.value}
+      range={range}
+      disabled={props.disabled}
+      error={wrong !== null && wrong.value === null ? `From ${range.min} to ${range.max}.` : undefined}
+      onChange={(value) => {
+        const isRight = value !== null && numberProblem(value, range) === null;
+        setWrong(isRight ? null : { value });
+        if (isRight && value !== layers) props.onChange(value);
+      }}
+      onLeave={() => setWrong(null)}
+    />
   );
 }

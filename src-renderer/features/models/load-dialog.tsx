@@ -14,6 +14,7 @@ import { layersTotal, type LibraryEntry } from './library.ts';
 import {
   chooseLeader,
   editLayers,
+  isTakeable,
   machinesOf,
   newLoadForm,
   shareByMemory,
@@ -84,7 +85,8 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
     };
   });
   const sharesByHand = form.layers !== null;
-  const fits = preview?.ok === true && !isChecking && error === null;
+  const isRight = isTakeable(form);
+  const fits = preview?.ok === true && !isChecking && error === null && isRight;
   const refusal = load.error ?? error;
 
   return (
@@ -145,7 +147,9 @@ function LoadForm({ entry, onClose }: { readonly entry: LibraryEntry; readonly o
         ) : (
           <Group gap="xs" mih="1.5rem">
             {isChecking && <Loader size="xs" />}
-            {isChecking ? (
+            {!isRight ? (
+              <Text size="sm">Correct the options first.</Text>
+            ) : isChecking ? (
               <Text size="sm">Checking whether it fits …</Text>
             ) : (
               fits && <StatusMark tone="good">It fits.</StatusMark>

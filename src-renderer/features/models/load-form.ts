@@ -1,5 +1,6 @@
 import type { Preview } from '#shared/api/dashboard.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
+import { numberProblem } from '../../format/read-number.ts';
 import { layersByNode, type LoadChoice } from './placement-view.ts';
 
 /** The load dialog between its opening and its button. */
@@ -10,6 +11,7 @@ export interface LoadForm {
   /** Layers of each of `chosen` as a person has set them; null: shared out by memory. */
   readonly layers: readonly number[] | null;
   readonly leader: NodeId | null;
+  /** This and the next as typed: what the controller would not even take is left out of what it is asked. */
   readonly contextPerRequest: number | null;
   readonly parallel: number | null;
   readonly name: string;
@@ -63,8 +65,29 @@ export function chooseLeader(form: LoadForm, preview: Preview | null, leader: No
   return { ...form, leader, chosen, layers: keepsLayers ? chosen.map((id) => byId.get(id) ?? 0) : null };
 }
 
+/** What the controller takes. */
+export const ranges = {
+  contextPerRequest: { min: 16, max: 16_777_216, whole: true },
+  parallel: { min: 1, max: 64, whole: true },
+} as const;
+
+/** Whether all that was typed can be asked for. */
+export function isTakeable(form: LoadForm): boolean {
+  return (
+    numberProblem(form.contextPerRequest, ranges.contextPerRequest) === null &&
+    numberProblem(form.parallel, ranges.parallel) === null
+  );
+}
+
 export function toChoice(form: LoadForm): LoadChoice {
-  return { ...form, nodes: form.chosen ?? [] };
+  const taken = (name: keyof typeof ranges): number | null =>
+    numberProblem(form[name], ranges[name]) === null ? form[name] : null;
+  return {
+    ...form,
+    nodes: form.chosen ?? [],
+    contextPerRequest: taken('contextPerRequest'),
+    parallel: taken('parallel'),
+  };
 }
 
 /** What the strip shows: layers as set by hand, else those of the plan. Empty while there is neither. */

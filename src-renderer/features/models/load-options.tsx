@@ -1,20 +1,12 @@
-import {
-  Collapse,
-  NumberInput,
-  Select,
-  SimpleGrid,
-  Stack,
-  TextInput,
-  UnstyledButton,
-  Text,
-} from '@mantine/core';
+import { Collapse, Select, SimpleGrid, Stack, TextInput, UnstyledButton, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import type { Preview } from '#shared/api/dashboard.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
+import { NumberField } from '../../components/number-field.tsx';
 import { formatCount } from '../../format/format.ts';
 import type { LibraryEntry } from './library.ts';
-import type { LoadForm } from './load-form.ts';
+import { ranges, type LoadForm } from './load-form.ts';
 import classes from './load-options.module.css';
 
 /** What few loads need: the name for apps, the context, how many at once, and who leads. */
@@ -59,7 +51,7 @@ export function LoadOptions({
       </UnstyledButton>
       <Collapse expanded={isOpen} id="load-options">
         <SimpleGrid cols={{ base: 1, sm: 2 }} mt="sm">
-          <NumberInput
+          <NumberField
             label="Context for each request"
             description={
               trained > 0
@@ -67,22 +59,18 @@ export function LoadOptions({
                 : 'In tokens: question and answer together.'
             }
             placeholder={preview?.contextPerRequest ? String(preview.contextPerRequest) : 'as usual'}
-            value={form.contextPerRequest ?? ''}
-            min={16}
-            max={trained > 0 ? trained : 16_777_216}
+            value={form.contextPerRequest}
+            range={{ ...ranges.contextPerRequest, ...(trained > 0 ? { max: trained } : {}) }}
             step={256}
-            allowDecimal={false}
-            onChange={(value) => onChange({ ...form, contextPerRequest: numberOrNull(value) })}
+            onChange={(value) => onChange({ ...form, contextPerRequest: value })}
           />
-          <NumberInput
+          <NumberField
             label="Requests at once"
             description="Each one has its context in memory, used or not."
             placeholder={preview?.parallel ? String(preview.parallel) : 'as usual'}
-            value={form.parallel ?? ''}
-            min={1}
-            max={64}
-            allowDecimal={false}
-            onChange={(value) => onChange({ ...form, parallel: numberOrNull(value) })}
+            value={form.parallel}
+            range={ranges.parallel}
+            onChange={(value) => onChange({ ...form, parallel: value })}
           />
           <TextInput
             id="load-name"
@@ -109,8 +97,4 @@ export function LoadOptions({
       </Collapse>
     </section>
   );
-}
-
-function numberOrNull(value: number | string): number | null {
-  return typeof value === 'number' ? value : null;
 }

@@ -59,7 +59,7 @@ export function MachineChoice({
                   <Skeleton height={10} />
                 ) : (
                   <Text size="xs" c="dimmed">
-                    {isIn ? 'Not checked.' : 'Not used.'}
+                    {isIn ? 'What it needs here is not known yet.' : 'Not used.'}
                   </Text>
                 )}
               </div>

@@ -21,7 +21,7 @@ import { useAction, useDeployments, useModels } from '../../queries/queries.ts';
 import { useIsStale } from '../../stores/connection.ts';
 import { DeploymentCard } from './deployment-card.tsx';
 import { GetModel } from './get-model.tsx';
-import { byName, type LibraryEntry } from './library.ts';
+import { byName, layersTotal, type LibraryEntry } from './library.ts';
 import { LoadDialog } from './load-dialog.tsx';
 import classes from './models-page.module.css';
 import { Transfers } from './transfers.tsx';
@@ -129,8 +129,8 @@ function Library({
       title: 'Layers',
       width: '92px',
       align: 'right',
-      sortBy: ({ info }) => info?.layerCount ?? null,
-      cell: ({ info }) => (info === null ? '' : formatCount(info.layerCount)),
+      sortBy: ({ info }) => layersTotal(info),
+      cell: ({ info }) => countText(layersTotal(info)),
     },
     {
       id: 'context',
@@ -201,11 +201,17 @@ function Library({
   );
 }
 
+/** Nothing where it is not known. */
+function countText(count: number | null): string {
+  return count === null ? '' : formatCount(count);
+}
+
 /** `llama Q4_0 · 99 MiB · 12 layers · on anna, ben` */
 function describe({ info, fileBytes, copies }: LibraryEntry): string {
   const where = copies.map((copy) => plainText(copy.nodeName)).join(', ');
   const kind = info === null ? [] : [`${plainText(info.architecture)} ${plainText(info.fileType)}`];
-  const layers = info === null ? [] : [plural(info.layerCount, 'layer')];
+  const total = layersTotal(info);
+  const layers = total === null ? [] : [plural(total, 'layer')];
   return [...kind, formatBytes(fileBytes), ...layers, `on ${where}`].join(' · ');
 }
 

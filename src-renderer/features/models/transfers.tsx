@@ -12,6 +12,7 @@ import {
   formatDuration,
   formatPercent,
   formatRate,
+  shortened,
 } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useAction, useNodes } from '../../queries/queries.ts';
@@ -77,7 +78,8 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
   const again = useAction('pullModel', { failed: 'Could not go on' });
   const isStale = useIsStale();
   // A download that ended early goes on where it was; a file of the machine is imported by its form.
-  const canGoOn = kind === 'pull' && (status === 'cancelled' || status === 'failed');
+  const isHopeless = transfer.error?.code === 'invalid_request';
+  const canGoOn = kind === 'pull' && (status === 'cancelled' || (status === 'failed' && !isHopeless));
   const goOnWord = doneBytes > 0 ? 'Resume' : 'Try again';
   const goOn = (): void =>
     again.mutate(
@@ -97,13 +99,13 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
     ...(bytesPerS === null ? [] : [formatRate(bytesPerS)]),
     ...(left === null ? [] : [`${formatDuration(left)} left`]),
   ];
-  const name = plainText(source);
+  const name = shortened(plainText(source));
   return (
     <li className={classes['transfer']}>
       <div className={classes['head']}>
         <Text size="sm" className={classes['source'] ?? ''}>
           {kind === 'pull' ? 'Download of ' : 'Import of '}
-          <strong>{name}</strong> to {plainText(node)}
+          <strong title={plainText(source)}>{name}</strong> to {plainText(node)}
         </Text>
         {status === 'running' ? (
           <Button
@@ -158,7 +160,7 @@ function Transfer({ transfer, node }: { readonly transfer: TransferView; readonl
       )}
       {transfer.error !== null && status === 'failed' && (
         <Text size="sm" className={classes['error'] ?? ''}>
-          {plainText(transfer.error.message)}
+          {shortened(plainText(transfer.error.message), 300)}
         </Text>
       )}
       {canGoOn && doneBytes > 0 && (

@@ -1,6 +1,9 @@
-import { useEffect, useMemo } from 'react';
-import { Button, List, Modal, Stack, Tabs, Text } from '@mantine/core';
+import { useEffect, useMemo, useState } from 'react';
+import { Alert, Anchor, Button, List, Modal, Stack, Tabs, Text } from '@mantine/core';
+import { IconAlertTriangle, IconCircleCheck } from '@tabler/icons-react';
 import { encode } from 'uqr';
+import type { NodeView } from '#shared/api/schema.ts';
+import { hrefTo } from '../../app/router.ts';
 import { CodeBlock, CopyField } from '../../components/copy.tsx';
 import { ErrorState, LoadingState } from '../../components/states.tsx';
 import { formatDuration } from '../../format/format.ts';
@@ -8,9 +11,18 @@ import { plainText } from '../../format/plain-text.ts';
 import { useAction, useStatus } from '../../queries/queries.ts';
 import { useNow } from '../../stores/clock.ts';
 import classes from './nodes.module.css';
+import { portOf, reachOf } from './reach.ts';
 
 /** How another machine gets in: by a join string that carries the right, or by comparing digits. */
-export function AddMachine({ onClose }: { readonly onClose: () => void }) {
+export function AddMachine({
+  nodes,
+  onClose,
+}: {
+  readonly nodes: readonly NodeView[];
+  readonly onClose: () => void;
+}) {
+  const [before] = useState(() => new Set(nodes.map(({ id }) => id)));
+  const joined = nodes.filter(({ id }) => !before.has(id));
   return (
     <Modal
       opened
@@ -19,13 +31,22 @@ export function AddMachine({ onClose }: { readonly onClose: () => void }) {
       size="lg"
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
+      <Reachable />
+      {joined.map(({ id, name }) => (
+        <Alert key={id} color="green" mb="md" icon={<IconCircleCheck size={18} aria-hidden />} role="status">
+          <Anchor href={hrefTo('machines', id)} size="sm">
+            {plainText(name)}
+          </Anchor>{' '}
+          has joined.
+        </Alert>
+      ))}
       <Tabs defaultValue="invite">
         <Tabs.List mb="md">
           <Tabs.Tab value="invite">With a join string</Tabs.Tab>
           <Tabs.Tab value="digits">By comparing digits</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="invite">
-          <Invite />
+          <Invite joined={joined.length} />
         </Tabs.Panel>
         <Tabs.Panel value="digits">
           <Digits />
@@ -35,22 +56,73 @@ export function AddMachine({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-function Invite() {
+/** Said before anybody walks to another machine with a string that leads nowhere. */
+function Reachable() {
+  const status = useStatus().data;
+  const reach = status === undefined ? 'network' : reachOf(status.clusterAddress);
+  if (reach === 'network' || reach === 'address') return null;
+  return (
+    <Alert
+      color="yellow"
+      mb="md"
+      icon={<IconAlertTriangle size={18} aria-hidden />}
+      title="This covey can only be reached from this computer"
+    >
+      <Stack gap="xs">
+        <Text size="sm">
+          Other machines cannot join as it is. End Covey here and start it so that it listens to your network:
+        </Text>
+        <CodeBlock value="covey controller --cluster 0.0.0.0:7879" what="command that opens the controller" />
+        <Text size="sm">
+          If it was started by <code>npm run up</code>:
+        </Text>
+        <CodeBlock
+          value="npm run up -- --cluster 0.0.0.0:7879"
+          what="command that opens it after npm run up"
+        />
+      </Stack>
+    </Alert>
+  );
+}
+
+/** Not everybody has it installed. */
+function CommandName() {
+  return (
+    <Text size="sm" c="dimmed">
+      Where Covey is not installed and there is a copy of its source, the command is{' '}
+      <code>node bin/covey.mjs</code> in that folder, instead of <code>covey</code>.
+    </Text>
+  );
+}
+
+function Invite({ joined }: { readonly joined: number }) {
   const now = useNow();
   const invite = useAction('invite', { failed: null });
   const { mutate } = invite;
+  // Each string lets one machine in: after that it is of no use.
+  const [usedBy, setUsedBy] = useState(0);
   useEffect(() => mutate({}), [mutate]);
+  const another = (): void => {
+    setUsedBy(joined);
+    mutate({});
+  };
   const { data, error } = invite;
   if (error !== null) {
     return <ErrorState title="There is no join string" error={error} onRetry={() => mutate({})} />;
   }
   if (data === undefined) return <LoadingState what="a join string" />;
   const leftMs = data.expiresAt - now;
-  if (leftMs <= 0) {
+  if (leftMs <= 0 || joined > usedBy) {
     return (
       <Stack align="flex-start">
-        <Text size="sm">This join string has expired.</Text>
-        <Button onClick={() => mutate({})}>Make another one</Button>
+        <Text size="sm">
+          {joined > usedBy
+            ? 'A join string is good for one machine. For the next one make another.'
+            : 'This join string has expired.'}
+        </Text>
+        <Button loading={invite.isPending} onClick={another}>
+          Make another join string
+        </Button>
       </Stack>
     );
   }
@@ -86,6 +158,7 @@ function Invite() {
               value={`echo '${joinString}' | covey worker --join -`}
               what="command that starts Covey"
             />
+            <CommandName />
           </Stack>
         </Tabs.Panel>
         <Tabs.Panel value="windows">
@@ -94,6 +167,7 @@ function Invite() {
             <CodeBlock value={`covey join "${joinString}"`} what="command where Covey runs" />
             <Text size="sm">Where it does not run yet; this starts it:</Text>
             <CodeBlock value={`"${joinString}" | covey worker --join -`} what="command that starts Covey" />
+            <CommandName />
           </Stack>
         </Tabs.Panel>
         <Tabs.Panel value="qr">
@@ -150,15 +224,27 @@ function Digits() {
         <List.Item>Type the digits here and press Approve.</List.Item>
         <List.Item>Confirm at the other machine that the digits were taken.</List.Item>
       </List>
-      {status?.clusterAddress != null && (
-        <>
-          <Text size="sm">If it does not find this controller, tell it where it is:</Text>
-          <CodeBlock
-            value={`covey join ${plainText(status.clusterAddress)}`}
-            what="command with the address"
-          />
-        </>
-      )}
+      {status?.clusterAddress != null && <Address of={plainText(status.clusterAddress)} />}
+      <CommandName />
     </Stack>
+  );
+}
+
+/** A controller that listens on all its addresses does not know which of them another machine would reach. */
+function Address({ of }: { readonly of: string }) {
+  const ask = 'If it does not find this controller, tell it where it is:';
+  if (reachOf(of) !== 'network') {
+    return (
+      <>
+        <Text size="sm">{ask}</Text>
+        <CodeBlock value={`covey join ${of}`} what="command with the address" />
+      </>
+    );
+  }
+  return (
+    <Text size="sm">
+      {ask} by the address of this computer in your network and the port, as in{' '}
+      <code>covey join 192.168.1.10:{portOf(of)}</code>.
+    </Text>
   );
 }

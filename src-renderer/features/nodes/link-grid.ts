@@ -39,3 +39,22 @@ export function quality(link: PairCheck): 'good' | 'fair' | 'poor' | 'none' {
   if (link.rttMs > 20) return 'poor';
   return link.rttMs > 3 || link.path === 'relay' ? 'fair' : 'good';
 }
+
+/** What is not good about a link: a word for its mark, and why it counts. null: nothing, or there is no link. */
+export function weakness(link: PairCheck): { readonly word: string; readonly why: string } | null {
+  const grade = quality(link);
+  if (grade === 'none' || grade === 'good') return null;
+  if (link.rttMs === null) {
+    return { word: 'speed unknown', why: 'Its round trip could not be measured.' };
+  }
+  if (link.rttMs > 3) {
+    return {
+      word: grade === 'poor' ? 'slow' : 'fairly slow',
+      why: 'Each token of a model that is split over it crosses it twice: a round trip of up to 3 ms is good, more than 20 ms is slow. A cable helps.',
+    };
+  }
+  return {
+    word: '',
+    why: 'It goes through the controller, which then has to carry all of it. Open the port of one of the two machines in its firewall.',
+  };
+}

@@ -13,7 +13,7 @@ export function LinkList({ links }: { readonly links: readonly PairCheck[] }) {
       columns={columns}
       rowKey={({ from, to }) => `${from} ${to}`}
       rowHeight={40}
-      minWidth={620}
+      minWidth={660}
       initialSort={{ id: 'roundTrip', descending: true }}
     />
   );
@@ -37,7 +37,7 @@ const columns: readonly Column<PairCheck>[] = [
   {
     id: 'way',
     title: 'Way',
-    width: '110px',
+    width: '150px',
     sortBy: ({ path }) => path,
     cell: (link) => <LinkMark link={link} />,
   },

@@ -2,7 +2,7 @@ import { Tooltip } from '@mantine/core';
 import type { PairCheck } from '#shared/api/self.ts';
 import { StatusMark, type Tone } from '../../components/status.tsx';
 import { plainText } from '../../format/plain-text.ts';
-import { quality } from './link-grid.ts';
+import { quality, weakness } from './link-grid.ts';
 
 const tones: Readonly<Record<ReturnType<typeof quality>, Tone>> = {
   good: 'good',
@@ -12,7 +12,7 @@ const tones: Readonly<Record<ReturnType<typeof quality>, Tone>> = {
 };
 const paths = { direct: 'direct', reverse: 'reverse', relay: 'relayed', local: 'local' } as const;
 
-/** By which way a link goes and how good it is; why there is none on hover. */
+/** By which way a link goes and what is bad about it; more, and why there is none, on hover. */
 export function LinkMark({ link }: { readonly link: PairCheck }) {
   const grade = quality(link);
   if (grade === 'none') {
@@ -24,5 +24,14 @@ export function LinkMark({ link }: { readonly link: PairCheck }) {
       </Tooltip>
     );
   }
-  return <StatusMark tone={tones[grade]}>{link.path === null ? '' : paths[link.path]}</StatusMark>;
+  const path = link.path === null ? '' : paths[link.path];
+  const weak = weakness(link);
+  if (weak === null) return <StatusMark tone={tones[grade]}>{path}</StatusMark>;
+  return (
+    <Tooltip label={weak.why} multiline maw={360}>
+      <span tabIndex={0}>
+        <StatusMark tone={tones[grade]}>{weak.word === '' ? path : `${path}, ${weak.word}`}</StatusMark>
+      </span>
+    </Tooltip>
+  );
 }

@@ -60,7 +60,12 @@ export function LinkMatrix({ nodes }: { readonly nodes: readonly NodeView[] }) {
 function Matrix(props: { readonly links: readonly PairCheck[]; readonly nodes: readonly NodeView[] }) {
   const grid = linkGrid(props.links, props.nodes);
   return (
-    <div className={classes['links']} tabIndex={0} role="group" aria-label="Links between machines">
+    <div
+      className={`scrolls-sideways ${classes['links'] ?? ''}`}
+      tabIndex={0}
+      role="group"
+      aria-label="Links between machines"
+    >
       <table>
         <thead>
           <tr>
@@ -113,7 +118,11 @@ function Cell({ link }: { readonly link: PairCheck | null }) {
   return (
     <span title={`Measured ${formatDateTime(link.measuredAt)}`}>
       <LinkMark link={link} />
-      <span className={classes['linkFigures']}>{figures.join(' · ')}</span>
+      <span className={classes['linkFigures']}>
+        {figures.map((figure) => (
+          <span key={figure}>{figure}</span>
+        ))}
+      </span>
     </span>
   );
 }

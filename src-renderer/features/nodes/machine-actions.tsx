@@ -8,6 +8,7 @@ import {
   IconTrash,
   IconTransferOut,
 } from '@tabler/icons-react';
+import { renameBodySchema } from '#shared/api/dashboard.ts';
 import type { NodeView } from '#shared/api/schema.ts';
 import { confirm } from '../../components/confirm.tsx';
 import { toastUndo } from '../../components/toasts.tsx';
@@ -47,7 +48,10 @@ export function MachineActions({
       runs === 0 ||
       (await confirm({
         title: `Drain ${name}?`,
-        body: `It takes nothing new, and ${plural(runs, 'model')} that runs there finishes its requests and is then loaded again on other machines, if they have room.`,
+        body:
+          runs === 1
+            ? 'It takes nothing new. The model that runs there finishes its requests and is then loaded again on other machines, if they have room.'
+            : `It takes nothing new. The ${plural(runs, 'model')} that run there finish their requests and are then loaded again on other machines, if they have room.`,
         action: 'Drain',
       }));
     if (yes) {
@@ -129,8 +133,19 @@ export function MachineActions({
   );
 }
 
+/** Said while one types; an empty field is no mistake yet. */
+function nameProblem(name: string): string | null {
+  const parsed = renameBodySchema.safeParse({ name: name.trim() });
+  if (parsed.success || name.trim() === '') return null;
+  const length = [...name.trim()].length;
+  return length > 64
+    ? `64 characters at most; these are ${length}.`
+    : 'Letters, digits, dots, dashes and underscores, beginning with a letter or digit.';
+}
+
 function RenameDialog({ node, onClose }: { readonly node: NodeView; readonly onClose: () => void }) {
   const [name, setName] = useState(node.name);
+  const problem = nameProblem(name);
   const rename = useAction('renameNode', { failed: null, changes: [...changes, 'models', 'links'] });
   return (
     <Modal
@@ -150,10 +165,9 @@ function RenameDialog({ node, onClose }: { readonly node: NodeView; readonly onC
             label="Name"
             description="Letters, digits, dots, dashes and underscores."
             data-autofocus
-            maxLength={64}
             value={name}
             onChange={(event) => setName(event.currentTarget.value)}
-            error={rename.error === null ? null : plainText(rename.error.message)}
+            error={problem ?? (rename.error === null ? null : plainText(rename.error.message))}
           />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
@@ -162,7 +176,7 @@ function RenameDialog({ node, onClose }: { readonly node: NodeView; readonly onC
             <Button
               type="submit"
               loading={rename.isPending}
-              disabled={name.trim() === '' || name.trim() === node.name}
+              disabled={name.trim() === '' || name.trim() === node.name || problem !== null}
             >
               Rename
             </Button>

@@ -44,7 +44,7 @@ export function MachineCard({
         <MachineActions node={node} />
       </div>
       <div className={classes['cardState']}>
-        <NodeStatusMark status={live?.status ?? node.status} />
+        <NodeStatusMark status={live?.status ?? node.status} drain={node.drain} />
         <Text size="xs" c="dimmed" span>
           {system ?? 'system unknown'}
           {node.deployments.length > 0 && ` · runs ${plural(node.deployments.length, 'model')}`}

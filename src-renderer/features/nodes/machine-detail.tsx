@@ -40,7 +40,7 @@ export function MachineDetail({
         title={plainText(node.name)}
         lead={
           <Group gap="sm">
-            <NodeStatusMark status={live?.status ?? node.status} />
+            <NodeStatusMark status={live?.status ?? node.status} drain={node.drain} />
             {isController && (
               <Badge variant="light" color="gray" size="sm" tt="none">
                 controller
@@ -221,10 +221,11 @@ function Work({ node }: { readonly node: NodeView }) {
     {
       id: 'model',
       title: 'Model',
-      width: 'minmax(140px, 2fr)',
+      width: 'minmax(110px, 2fr)',
       sortBy: ({ model }) => model,
       cell: ({ model }) => <Name>{model}</Name>,
     },
+    { id: 'phase', title: 'State', width: '86px', cell: ({ engine }) => engine.phase },
     {
       id: 'role',
       title: 'Role',
@@ -238,7 +239,6 @@ function Work({ node }: { readonly node: NodeView }) {
       sortBy: ({ stage }) => stage?.layers ?? null,
       cell: ({ stage }) => (stage === undefined ? '' : String(stage.layers)),
     },
-    { id: 'phase', title: 'State', cell: ({ engine }) => engine.phase },
     {
       id: 'memory',
       title: 'Memory',

@@ -117,7 +117,7 @@ function cardBytes(node: NodeView): number {
 }
 
 function Status({ node }: { readonly node: NodeView }) {
-  return <NodeStatusMark status={useNodeLive(node.id)?.status ?? node.status} />;
+  return <NodeStatusMark status={useNodeLive(node.id)?.status ?? node.status} drain={node.drain} />;
 }
 
 function Cpu({ node }: { readonly node: NodeView }) {

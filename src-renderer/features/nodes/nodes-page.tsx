@@ -92,7 +92,7 @@ export function NodesPage() {
         <LinkMatrix nodes={nodes} />
         <Blocked />
       </Stack>
-      {adding && <AddMachine onClose={() => setAdding(false)} />}
+      {adding && data !== undefined && <AddMachine nodes={nodes} onClose={() => setAdding(false)} />}
     </Page>
   );
 }

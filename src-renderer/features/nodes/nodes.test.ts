@@ -4,7 +4,8 @@ import type { NodeLive } from '#shared/api/dashboard.ts';
 import type { PairCheck } from '#shared/api/self.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { nodeFigures, systemText } from './figures.ts';
-import { linkGrid, quality } from './link-grid.ts';
+import { linkGrid, quality, weakness } from './link-grid.ts';
+import { portOf, reachOf } from './reach.ts';
 
 const [anna, ben, carl] = ['a', 'b', 'c'].map((digit) => digit.repeat(64) as NodeId) as [
   NodeId,
@@ -124,7 +125,23 @@ describe('links', () => {
     expect(quality(link(anna, ben, { rttMs: 8 }))).toBe('fair');
     expect(quality(link(anna, ben, { path: 'relay' }))).toBe('fair');
     expect(quality(link(anna, ben, { rttMs: 40 }))).toBe('poor');
+    expect(weakness(link(anna, ben))).toBeNull();
+    expect(weakness(link(anna, ben, { rttMs: 8 }))?.word).toBe('fairly slow');
+    expect(weakness(link(anna, ben, { rttMs: 40 }))?.word).toBe('slow');
+    expect(weakness(link(anna, ben, { path: 'relay' }))?.why).toMatch(/controller/);
+    expect(weakness(link(anna, ben, { rttMs: null }))?.word).toBe('speed unknown');
     expect(quality(link(anna, ben, { path: null, rttMs: null }))).toBe('none');
     expect(quality(link(anna, ben, { error: { code: 'stage_unreachable', message: 'no' } }))).toBe('none');
   });
+});
+
+it('knows from where a controller is reached', () => {
+  const reached = (address: string | null): string => reachOf(address);
+  expect(['127.0.0.1:40123', '127.1.2.3:1', '::1:7879', '[::1]:7879', 'localhost:1'].map(reached)).toEqual(
+    Array(5).fill('computer'),
+  );
+  expect(['0.0.0.0:7879', ':::7879', '[::]:7879'].map(reached)).toEqual(Array(3).fill('network'));
+  expect(['192.168.1.10:7879', 'fd00::1:7879', '12.7.0.1:1'].map(reached)).toEqual(Array(3).fill('address'));
+  expect(reached(null)).toBe('closed');
+  expect(portOf(':::7879')).toBe('7879');
 });

@@ -25,9 +25,9 @@ const columns: readonly Column<NodeView>[] = [
     title: 'Status',
     width: '98px',
     sortBy: (node) => node.status,
-    cell: (node) => <NodeStatusMark status={node.status} />,
+    cell: (node) => <NodeStatusMark status={node.status} drain={node.drain} />,
   },
-  { id: 'cpu', title: 'CPU', width: '60px', align: 'right', cell: (node) => <Cpu node={node} /> },
+  { id: 'cpu', title: 'CPU', width: '68px', align: 'right', cell: (node) => <Cpu node={node} /> },
   {
     id: 'memory',
     title: 'Memory',
@@ -45,7 +45,7 @@ export function MachineList({ nodes }: { readonly nodes: readonly NodeView[] }) 
       rowKey={(node) => node.id}
       rowHeight={44}
       maxHeight={340}
-      minWidth={352}
+      minWidth={360}
     />
   );
 }

@@ -9,6 +9,7 @@ import { Ago } from '../../components/text.tsx';
 import { plainText } from '../../format/plain-text.ts';
 import { useRead } from '../../queries/queries.ts';
 import { useLive } from '../../stores/live.ts';
+import { withSettingName } from '../settings/setting-name.ts';
 
 const shown = 8;
 
@@ -32,7 +33,7 @@ export function RecentEvents() {
           {events.map((event) => (
             <li key={event.id}>
               <LevelMark level={event.level} />
-              <span className="event-words">{plainText(event.message)}</span>
+              <span className="event-words">{plainText(withSettingName(event.message))}</span>
               <span className="figure-unit">
                 <Ago at={event.at} />
               </span>

@@ -1,6 +1,7 @@
 import { create } from 'zustand';
 import { CoveyError } from '#shared/errors.ts';
 import type { ApiClient } from '../../api-client/api-client.ts';
+import { numberProblem } from '../../format/read-number.ts';
 import { useSession } from '../../stores/session.ts';
 import { createChatStreamReader, type ChatStreamEvent } from './chat-stream.ts';
 import { ask, fail, finish, hear, isAnswering, messages, takeBack, type Turn } from './conversation.ts';
@@ -16,9 +17,24 @@ interface ChatState {
   /** null: by what the model can do. */
   readonly mode: Mode | null;
   readonly systemPrompt: string;
-  readonly temperature: number;
-  /** null: until the model ends or the context is full. */
+  /** As typed: it may be out of range, NaN, or null where nothing stands. Then nothing can be asked. */
+  readonly temperature: number | null;
+  /** null: until the model ends or the context is full. As typed, too. */
   readonly maxTokens: number | null;
+}
+
+export const ranges = {
+  temperature: { min: 0, max: 5, whole: false },
+  maxTokens: { min: 1, max: 1_000_000, whole: true },
+} as const;
+
+/** Whether a question can be asked with the parameters as they are typed. */
+export function areParametersRight({ temperature, maxTokens }: ChatState): boolean {
+  return (
+    temperature !== null &&
+    numberProblem(temperature, ranges.temperature) === null &&
+    numberProblem(maxTokens, ranges.maxTokens) === null
+  );
 }
 
 const fresh: ChatState = {

@@ -2,7 +2,15 @@ import { useEffect, useRef, type KeyboardEvent } from 'react';
 import { Button, Group, Text, Textarea } from '@mantine/core';
 import { IconPlayerStopFilled, IconSend } from '@tabler/icons-react';
 import { useApi } from '../../app/api-context.ts';
-import { editLast, sendQuestion, setChat, stopAnswer, useChat, type Mode } from './chat-store.ts';
+import {
+  areParametersRight,
+  editLast,
+  sendQuestion,
+  setChat,
+  stopAnswer,
+  useChat,
+  type Mode,
+} from './chat-store.ts';
 import { isAnswering } from './conversation.ts';
 
 const maxCharacters = 200_000;
@@ -18,7 +26,9 @@ export function Composer({
   readonly machines: readonly string[];
 }) {
   const api = useApi();
-  const { draft, turns } = useChat();
+  const chat = useChat();
+  const { draft, turns } = chat;
+  const isAskable = draft.trim() !== '' && areParametersRight(chat);
   const field = useRef<HTMLTextAreaElement>(null);
   const isBusy = isAnswering(turns);
   const wasBusy = useRef(isBusy);
@@ -29,7 +39,7 @@ export function Composer({
   }, [isBusy]);
 
   const send = (): void => {
-    if (draft.trim() === '' || isBusy) return;
+    if (!isAskable || isBusy) return;
     void sendQuestion({ api, text: draft, model, mode, machines });
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
@@ -59,7 +69,9 @@ export function Composer({
       />
       <Group justify="space-between" mt="xs">
         <Text size="xs" c="dimmed" visibleFrom="xs">
-          Enter sends, Shift+Enter makes a new line
+          {areParametersRight(chat)
+            ? 'Enter sends, Shift+Enter makes a new line'
+            : 'Correct “How it is asked” first'}
         </Text>
         <Group gap="xs" ml="auto">
           {!isBusy && turns.length > 0 && (
@@ -77,11 +89,7 @@ export function Composer({
               Stop
             </Button>
           ) : (
-            <Button
-              type="submit"
-              disabled={draft.trim() === ''}
-              leftSection={<IconSend size={16} aria-hidden />}
-            >
+            <Button type="submit" disabled={!isAskable} leftSection={<IconSend size={16} aria-hidden />}>
               Send
             </Button>
           )}

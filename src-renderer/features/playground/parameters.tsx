@@ -1,6 +1,7 @@
-import { NumberInput, SegmentedControl, Stack, Text, Textarea } from '@mantine/core';
+import { SegmentedControl, Stack, Text, Textarea } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
-import { setChat, useChat, type Mode } from './chat-store.ts';
+import { NumberField } from '../../components/number-field.tsx';
+import { ranges, setChat, useChat, type Mode } from './chat-store.ts';
 import classes from './playground.module.css';
 
 /** How the model is asked. Open beside the conversation, or folded below it where there is no room. */
@@ -40,27 +41,22 @@ export function Parameters({ mode, canChat }: { readonly mode: Mode; readonly ca
             onChange={(event) => setChat({ systemPrompt: event.currentTarget.value })}
           />
         )}
-        <NumberInput
+        <NumberField
           label="Temperature"
           description="0 always takes the likeliest word; higher is freer."
-          min={0}
-          max={5}
+          range={ranges.temperature}
           step={0.1}
-          decimalScale={2}
           value={temperature}
-          onChange={(value) => {
-            if (typeof value === 'number') setChat({ temperature: value });
-          }}
+          error={temperature === null ? 'A number from 0 to 5.' : undefined}
+          onChange={(value) => setChat({ temperature: value })}
         />
-        <NumberInput
+        <NumberField
           label="Tokens at most"
           description="Empty: until the model ends by itself."
-          min={1}
-          max={1_000_000}
+          range={ranges.maxTokens}
           step={64}
-          allowDecimal={false}
-          value={maxTokens ?? ''}
-          onChange={(value) => setChat({ maxTokens: typeof value === 'number' ? value : null })}
+          value={maxTokens}
+          onChange={(value) => setChat({ maxTokens: value })}
         />
       </Stack>
     </details>

@@ -1,6 +1,7 @@
-import { NumberInput, SegmentedControl, Switch, TagsInput, TextInput } from '@mantine/core';
+import { SegmentedControl, Switch, TagsInput, TextInput } from '@mantine/core';
 import type { LendRules } from '#shared/domain/lend.ts';
 import type { Device } from '#shared/domain/node.ts';
+import { NumberField } from '../../components/number-field.tsx';
 import { DeviceLimits } from './device-limits.tsx';
 import type { Field } from './fields.ts';
 import { NetworkUseEditor } from './network-use.tsx';
@@ -36,36 +37,29 @@ export function Control(props: ControlProps) {
     case 'number':
     case 'port':
       return (
-        <NumberInput
+        <NumberField
           {...named}
           className="setting-number"
-          value={typeof value === 'number' ? value : ''}
-          onChange={(next) => onChange(next === '' ? null : Number(next))}
+          value={typedNumber(value)}
+          onChange={(number, text) => onChange(Number.isNaN(number) ? text : number)}
           placeholder={kind.type === 'number' ? kind.empty : ''}
           suffix={kind.type === 'number' ? ` ${kind.unit}` : ''}
-          allowDecimal={false}
-          clampBehavior="none"
-          hideControls
           error={error}
         />
       );
-    case 'bytes': {
-      const scale = unitBytes[kind.unit];
+    case 'bytes':
       return (
-        <NumberInput
+        <NumberField
           {...named}
           className="setting-number"
-          value={typeof value === 'number' ? Math.round((value / scale) * 1_000) / 1_000 : ''}
-          onChange={(next) => onChange(next === '' ? null : Math.round(Number(next) * scale))}
+          value={typedNumber(value)}
+          onChange={(number, text) => onChange(Number.isNaN(number) ? text : number)}
           placeholder={kind.empty}
           suffix={` ${kind.unit}`}
-          decimalScale={3}
-          clampBehavior="none"
-          hideControls
+          scale={unitBytes[kind.unit]}
           error={error}
         />
       );
-    }
     case 'words':
       return (
         <TagsInput
@@ -117,7 +111,7 @@ export function Control(props: ControlProps) {
       return (
         <DeviceLimits
           id={id}
-          value={(value ?? {}) as Readonly<Record<string, number>>}
+          value={(value ?? {}) as Readonly<Record<string, number | string>>}
           gpus={props.gpus}
           error={error}
           disabled={disabled}
@@ -135,6 +129,12 @@ export function Control(props: ControlProps) {
         />
       );
   }
+}
+
+/** Text in place of a number is what somebody typed that is none: no draft may lose it. */
+export function typedNumber(value: unknown): number | null {
+  if (typeof value === 'number') return value;
+  return typeof value === 'string' ? NaN : null;
 }
 
 /** A comma that was typed after the last word belongs to no word. */

@@ -1,5 +1,6 @@
-import { NumberInput, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import type { Device } from '#shared/domain/node.ts';
+import { NumberField } from '../../components/number-field.tsx';
 import { formatBytes } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 
@@ -8,18 +9,19 @@ const GiB = 2 ** 30;
 /** A limit for each GPU. Those that are set and not there now are kept, and can be taken away. */
 export function DeviceLimits(props: {
   readonly id: string;
-  readonly value: Readonly<Record<string, number>>;
+  /** Text: what was typed there is no number. */
+  readonly value: Readonly<Record<string, number | string>>;
   /** null: nobody knows them yet. */
   readonly gpus: readonly Device[] | null;
   readonly error: string | undefined;
   readonly disabled: boolean;
-  readonly onChange: (value: Readonly<Record<string, number>>) => void;
+  readonly onChange: (value: Readonly<Record<string, number | string>>) => void;
 }) {
   const { id, value, gpus, error, disabled, onChange } = props;
   const ids = [...new Set([...(gpus ?? []).map((gpu) => gpu.id), ...Object.keys(value)])];
-  const change = (device: string, next: number | string): void => {
+  const change = (device: string, next: number | string | null): void => {
     const others = Object.fromEntries(Object.entries(value).filter(([name]) => name !== device));
-    onChange(next === '' ? others : { ...others, [device]: Math.round(Number(next) * GiB) });
+    onChange(next === null ? others : { ...others, [device]: next });
   };
   if (ids.length === 0) {
     return (
@@ -34,7 +36,7 @@ export function DeviceLimits(props: {
         const gpu = gpus?.find((one) => one.id === device);
         const limit = value[device];
         return (
-          <NumberInput
+          <NumberField
             key={device}
             className="setting-number"
             size="sm"
@@ -42,13 +44,11 @@ export function DeviceLimits(props: {
             description={
               gpu === undefined ? 'Not there now' : `${plainText(gpu.name)}, ${formatBytes(gpu.totalBytes)}`
             }
-            value={limit === undefined ? '' : Math.round((limit / GiB) * 1_000) / 1_000}
-            onChange={(next) => change(device, next)}
+            value={limit === undefined ? null : typeof limit === 'string' ? NaN : limit}
+            onChange={(number, text) => change(device, Number.isNaN(number) ? text : number)}
             placeholder="No limit"
             suffix=" GiB"
-            decimalScale={3}
-            clampBehavior="none"
-            hideControls
+            scale={GiB}
             disabled={disabled}
           />
         );

@@ -43,6 +43,11 @@ it('says what is wrong at the field where it is', () => {
   expect(of({ 'lan.port': 0 })).toEqual({ 'lan.port': 'At least 1.' });
   expect(of({ 'lan.port': 70_000 })).toEqual({ 'lan.port': 'At most 65535.' });
   expect(of({ 'lan.port': null })).toHaveProperty(['lan.port']);
+  expect(of({ 'lend.limits.cpuThreads': '1e5' })).toEqual({
+    'lend.limits.cpuThreads': 'Digits only, such as 16 or 1.5.',
+  });
+  expect(of({ 'lend.limits.cpuThreads': 1.5 })).toEqual({ 'lend.limits.cpuThreads': 'A whole number.' });
+  expect(of({ 'lend.limits.vramBytes': { CUDA0: 'all' } })).toHaveProperty(['lend.limits.vramBytes']);
   expect(of({ 'lan.certificateFile': '/c.pem' })).toEqual({
     'lan.keyFile': expect.stringContaining('together with lan.certificateFile') as string,
   });

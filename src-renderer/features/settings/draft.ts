@@ -65,7 +65,8 @@ export function problemsOf(
       problems[path] = `At least ${format(path, Number(issue.minimum))}.`;
     else if (ofNumber && issue.code === 'too_big')
       problems[path] = `At most ${format(path, Number(issue.maximum))}.`;
-    else if (issue.code === 'invalid_type') problems[path] = 'This is not a number that it can be.';
+    else if (issue.code === 'invalid_type')
+      problems[path] = issue.expected === 'int' ? 'A whole number.' : 'Digits only, such as 16 or 1.5.';
     else problems[path] = `${entry}${issue.message.charAt(0).toUpperCase()}${issue.message.slice(1)}.`;
   }
   return problems;

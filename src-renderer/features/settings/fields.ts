@@ -204,7 +204,7 @@ export const lanGroup: FieldGroup = {
     {
       path: 'lan.certificateFile',
       label: 'Certificate of your own',
-      help: 'A PEM file with its chain. Empty: one that this controller makes, which apps have to be told to trust.',
+      help: 'A PEM file with its chain; it is read when the network is opened. Empty: one that this controller makes, which apps have to be told to trust.',
       kind: { type: 'path', placeholder: 'Made by Covey' },
     },
     {

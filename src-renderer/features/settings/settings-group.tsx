@@ -5,6 +5,7 @@ import type { LendMeans } from '#shared/api/self.ts';
 import type { Device } from '#shared/domain/node.ts';
 import { defaultSettings, type Settings } from '#shared/settings.ts';
 import { Section } from '../../components/page.tsx';
+import { pathProblem } from '../../format/file-path.ts';
 import { formatBytes, formatRate } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { Control, hasOneControl, isImmediate } from './controls.tsx';
@@ -31,7 +32,10 @@ export function SettingsGroup(props: SettingsGroupProps) {
   const [drafts, setDrafts] = useState<Drafts>({});
   const save = useSave();
   const changed = changedPaths(settings, drafts);
-  const problems = changed.length === 0 ? {} : problemsOf(settings, drafts, shown(group));
+  const problems =
+    changed.length === 0
+      ? {}
+      : { ...problemsOf(settings, drafts, shown(group)), ...pathProblems(group, drafts) };
   const titles = new Map(group.fields.map((field) => [field.path, field.label]));
 
   const put = async (field: Field, value: unknown): Promise<void> => {
@@ -152,6 +156,16 @@ function SettingRow(props: {
   );
 }
 
+/** What no file can be called, beyond what the settings themselves say. */
+function pathProblems(group: FieldGroup, drafts: Drafts): Readonly<Record<string, string>> {
+  const entries = group.fields.flatMap(({ path, kind }): [string, string][] => {
+    const typed = drafts[path];
+    const problem = kind.type === 'path' && typeof typed === 'string' ? pathProblem(typed, null) : null;
+    return problem === null ? [] : [[path, problem]];
+  });
+  return Object.fromEntries(entries);
+}
+
 const unavailable = 'Not available on this system';
 /** Some sensors say no more than that. */
 function unavailableWords(reason: string): string {
@@ -163,7 +177,7 @@ function shown(group: FieldGroup): (path: string, value: number) => string {
   return (path, value) => {
     const kind = group.fields.find((field) => field.path === path)?.kind;
     if (kind?.type === 'bytes') return kind.unit === 'GiB' ? formatBytes(value) : formatRate(value);
-    if (kind?.type === 'number') return `${value} ${kind.unit}`;
+    if (kind?.type === 'number') return `${value} ${value === 1 ? kind.unit.replace(/s$/, '') : kind.unit}`;
     return String(value);
   };
 }

@@ -20,8 +20,8 @@ export function SignInSection({ lanAddresses }: { readonly lanAddresses: readonl
     make.mutate({}, { onSuccess: (view) => setMade({ ...view, endsAt: Date.now() + view.lifeMs }) });
   return (
     <Section
-      title="Sign in on another machine"
-      lead="To see this dashboard at a machine that only lends: its sign-in page asks for a code."
+      title="Sign in on another machine or tab"
+      lead="At a machine that only lends, and in each further tab of a browser, the sign-in page asks for a code."
       actions={
         made === null ? (
           <Button size="xs" variant="default" loading={make.isPending} onClick={show}>
@@ -79,7 +79,10 @@ function Code(props: {
         Good once, for {clockOf(leftS)} more.
       </Text>
       <ol className="sign-in-steps">
-        <li>At the other machine, open Covey or {new URL(made.url).origin} in its browser.</li>
+        <li>
+          In another tab here, or at the other machine, open {new URL(made.url).origin}; there with the port
+          of its own Covey, where it was given another one.
+        </li>
         <li>Type the code there, or open this link:</li>
       </ol>
       <CopyField value={made.url} what="the sign-in link" />

@@ -1,3 +1,4 @@
+import { boundedErrorBody } from '#shared/errors.ts';
 import type { EngineHostCommand, EngineHostEvent } from '#shared/host/engine-host.ts';
 import { parentPort } from '../../../src-main/nodejs/process-host/parent-port.ts';
 import { runEngine, type RunningEngine } from './run-engine.ts';
@@ -7,7 +8,7 @@ import { runEngine, type RunningEngine } from './run-engine.ts';
  * the parent what happens to it, and ends with it. However it goes (told to stop, parent gone, an error of its
  * own), the program's whole group goes too; if this process is killed, the launcher sees to that.
  *
- * The contracts are imported as types only: this process is small, and its one peer is our own main process.
+ * The schemas of its messages are imported as types only: this process is small, and its one peer is our own main process.
  */
 const port = parentPort();
 const emit = (event: EngineHostEvent): void => port.send(event);
@@ -28,7 +29,7 @@ port.onMessage((message) => {
   if (engine) return;
   engine = runEngine(command, emit);
   void engine.ended.then((error) => {
-    emit({ type: 'phase', phase: error ? 'failed' : 'stopped', error });
+    emit({ type: 'phase', phase: error ? 'failed' : 'stopped', error: error && boundedErrorBody(error) });
     setTimeout(() => process.exit(0), flushMs);
   });
 });
@@ -47,7 +48,7 @@ process.on('uncaughtException', (error) => {
   emit({
     type: 'phase',
     phase: 'failed',
-    error: { code: 'internal_error', message: `the engine host failed: ${error.message}` },
+    error: boundedErrorBody({ code: 'internal_error', message: `the engine host failed: ${error.message}` }),
   });
   setTimeout(() => process.exit(1), flushMs);
 });

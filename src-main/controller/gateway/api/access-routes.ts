@@ -1,5 +1,4 @@
 import { accessRoutes } from '#shared/api/access.ts';
-import { defaults } from '#shared/config.ts';
 import { carriedMs } from '../../../nodejs/access/login-codes.ts';
 import { ApiAnswer, apiGroup } from '../../../nodejs/http/api-group.ts';
 import type { RouteGroup } from '../../../nodejs/http/router.ts';
@@ -20,7 +19,8 @@ export function accessRoutesGroup(access: AccessControl, apiAddress: () => strin
         const { code, expiresAt } = access.signInCode();
         return {
           code,
-          url: `http://localhost:${defaults.apiPort}/#code=${code}`,
+          // Where its owner chose a port here, the same one is likelier there than the usual one.
+          url: `http://localhost:${new URL(apiAddress()).port}/#code=${code}`,
           expiresAt,
           lifeMs: carriedMs,
         };
