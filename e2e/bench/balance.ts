@@ -32,7 +32,7 @@ interface Machine {
 /**
  * One job (`map` over lines, each a few milliseconds of processor time) on three workers that have 100, 50 and 25 % of
  * a processor, by control groups. The ideal is the sum of their speeds: how many lines the bare program does in
- * groups with the same quotas, all at the same time, without Covey; measured anew in every round.
+ * groups with the same quotas, all at the same time, without Covey; measured in every round, the medians count.
  *
  * - `auto`: time from the submission to the result, over the ideal.
  * - `killed`: one worker, another in each round, is killed (SIGKILL) when half is done and does not come back. The ideal
@@ -64,27 +64,17 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
       for (const { quota, percent } of machines) quota.limit(percent);
       log(`round ${round + 1} of ${rounds}: the bare program ...`);
       const speeds = await bare(cluster.directory, round, made);
-      const all = speeds.reduce((sum, speed) => sum + speed, 0);
-      const idealS = records / all;
-      runs.push({
-        side: 'bare',
-        figures: Object.fromEntries(speeds.map((speed, index) => [`perS${quotas[index]}`, speed])),
-      });
+      const figures = Object.fromEntries(speeds.map((speed, index) => [`perS${quotas[index]}`, speed]));
+      runs.push({ side: 'bare', figures });
 
       log('auto ...');
-      const auto = await job(controller, lines, () => Promise.resolve());
-      runs.push({ side: 'auto', figures: { idealS, s: auto, factor: auto / idealS } });
+      runs.push({ side: 'auto', figures: { s: await job(controller, lines, () => Promise.resolve()) } });
 
       const victim = machines[round % machines.length];
-      const rest = all - (speeds[round % machines.length] ?? 0);
       if (!victim) throw new Error('there are no machines');
       log(`${victim.name} is killed half-way ...`);
       const killed = await job(controller, lines, async () => void (await victim.node.crash()));
-      const killedIdealS = records / 2 / all + records / 2 / rest;
-      runs.push({
-        side: 'killed',
-        figures: { idealS: killedIdealS, s: killed, factor: killed / killedIdealS },
-      });
+      runs.push({ side: 'killed', figures: { s: killed, without: victim.percent } });
       for (const { quota } of machines) quota.unlimited();
       const { name, quota, node } = victim;
       victim.node = await startWorker(cluster, controller, name, quota, node.dataDirectory);
@@ -96,16 +86,27 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
   }
   const of = (side: string, figure: string): number =>
     median(runs.filter((one) => one.side === side).map(({ figures }) => figures[figure] ?? NaN));
+  const speed = (percent: number): number => of('bare', `perS${percent}`);
+  const all = quotas.reduce((sum, percent) => sum + speed(percent), 0);
+  const rated = runs.map(({ side, figures }): BenchRun => {
+    if (side === 'bare') return { side, figures };
+    const { s = NaN, without } = figures;
+    const half = records / 2;
+    const idealS = half / all + half / (without === undefined ? all : all - speed(without));
+    return { side, figures: { ...figures, idealS, factor: s / idealS } };
+  });
+  const factor = (side: string): number =>
+    median(rated.filter((one) => one.side === side).map(({ figures }) => figures['factor'] ?? NaN));
   return {
     name: 'balance',
-    ratio: of('auto', 'factor'),
+    ratio: factor('auto'),
     ratioOf:
       'time / ideal (sum of the speeds of machines with 100, 50 and 25 % of a processor); lower is better',
     ours: of('auto', 's'),
-    theirs: of('auto', 'idealS'),
+    theirs: records / all,
     unit: 's',
-    runs,
-    more: { killedRatio: of('killed', 'factor') },
+    runs: rated,
+    more: { killedRatio: factor('killed') },
     targets: { ratio: { atMost: 1.1 }, killedRatio: { atMost: 1.25 } },
     machine: describeMachine(),
   };
