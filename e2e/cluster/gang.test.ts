@@ -322,8 +322,8 @@ async function checkMpi(machines: GangMachines): Promise<void> {
     env: { PROCESSES: '2' },
   });
   const view = await machines.finished(id, 120_000);
-  const output = await machines.log(id, 0);
-  expect({ status: view.status, error: view.error, output: output.trim().split('\n').sort() }).toEqual({
+  const output = (await machines.log(id, 0)).trim().split('\n').sort();
+  expect({ status: view.status, error: view.error, output }).toEqual({
     status: 'done',
     error: null,
     output: [0, 1, 2, 3].map((rank) => `process ${rank} of 4: 30`),

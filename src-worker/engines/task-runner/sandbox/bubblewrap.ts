@@ -53,6 +53,8 @@ const systemSettings = [
   'fonts',
 ];
 const networkSettings = ['resolv.conf', 'hosts', 'gai.conf', 'host.conf'];
+/** Where NCCL, UCX and hwloc look for the machine's interfaces and how its parts are connected. */
+const networkDevices = ['/sys/devices', '/sys/class/net', '/sys/class/infiniband', '/sys/bus/pci'];
 
 /** Not root inside, whoever runs Covey: some programs refuse to be root. */
 const insideUser = '1000';
@@ -80,6 +82,7 @@ export function bubblewrapArguments(view: SandboxView): string[] {
   for (const name of [...systemSettings, ...(view.network ? networkSettings : [])]) {
     args.push('--ro-bind-try', `/etc/${name}`, `/etc/${name}`);
   }
+  if (view.network) for (const path of networkDevices) args.push('--ro-bind-try', path, path);
   for (const device of computeDevices()) args.push('--dev-bind-try', device, device);
   for (const directory of view.hidden) {
     if (systemDirectories.some((shown) => contains(shown, directory))) args.push('--tmpfs', directory);
