@@ -101,11 +101,16 @@ test('ends that nobody could hear of outlive their worker, and count', async () 
 
 test('a task runner that hangs outlives its worker until the worker is back, and so do its programs', async () => {
   const { id } = await machines.submit(sleepers(12, 2));
-  await machines.until('to run', id, ({ partitions }) => partitions.running === 6);
-  const [runner] = hostsOf(machines.worker('anna'), 'task-runner');
+  const [runner, ...programs] = await waitFor(
+    'anna to run programs',
+    () => {
+      const [host] = hostsOf(machines.worker('anna'), 'task-runner');
+      const started = host ? descendantsOf(host.pid) : [];
+      return host && started.some(({ command }) => command.includes(mark)) ? [host, ...started] : null;
+    },
+    20_000,
+  );
   if (!runner) throw new Error('anna runs nothing');
-  const programs = descendantsOf(runner.pid);
-  expect(programs.length).toBeGreaterThan(0);
   process.kill(runner.pid, 'SIGSTOP');
   await machines.worker('anna').crash();
   await machines.returnWorker('anna');
