@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { open, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
-import type { uploadBodySchema} from '#shared/api/jobs.ts';
+import type { uploadBodySchema } from '#shared/api/jobs.ts';
 import { type uploadViewSchema } from '#shared/api/jobs.ts';
 import { ARTIFACT_CHUNK_BYTES, type ArtifactStake, type TreeManifest } from '#shared/domain/artifact.ts';
 import { canonicalManifest, makeManifest, manifestBytes } from '#shared/domain/tree-manifest.ts';
