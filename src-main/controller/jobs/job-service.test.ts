@@ -255,7 +255,7 @@ test('a job that waits says for whom', () => {
     drain: { startedAt: 1_500, deadlineAt: 9_000, completedAt: null },
   });
   expect(submit(command).notes).toEqual([
-    'It waits, no machine can take it now. alpha: runs a version that knows no jobs; beta: is draining.',
+    'It waits, no machine can take it now. alpha: runs a version that knows no jobs; beta: is drained.',
   ]);
 });
 
