@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Locator, Page } from 'playwright-core';
 import { checkout } from '../support/checkout.ts';
 import type { RunningController } from '../support/cluster.ts';
 import { withDeadline } from '../support/wait.ts';
@@ -186,4 +186,21 @@ export async function accessibilityProblems(page: Page): Promise<string[]> {
     }
   }
   return [...found];
+}
+
+/** Drags a boundary of the strip of layers over these places in turn, each a share (0..1) of the strip's width. */
+export async function dragBoundary(
+  dialog: Locator,
+  boundary: Locator,
+  stops: readonly number[],
+): Promise<void> {
+  const track = await dialog.getByRole('group', { name: 'Layers by machine' }).boundingBox();
+  const handle = await boundary.boundingBox();
+  if (track === null || handle === null) throw new Error('the strip is not there');
+  const { mouse } = dialog.page();
+  const y = handle.y + handle.height / 2;
+  await mouse.move(handle.x + handle.width / 2, y);
+  await mouse.down();
+  for (const stop of stops) await mouse.move(track.x + track.width * stop, y, { steps: 4 });
+  await mouse.up();
 }

@@ -5,7 +5,13 @@ import { startSplitCluster, untilStatus, type SplitCluster } from '../support/sp
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
 import { noBrowser, openBrowser } from './browser.ts';
-import { accessibilityProblems, openDashboard, takePictures, type Dashboard } from './dashboard.ts';
+import {
+  accessibilityProblems,
+  dragBoundary,
+  openDashboard,
+  takePictures,
+  type Dashboard,
+} from './dashboard.ts';
 
 /** The newcomer's path, without a terminal; each test goes on from where the one before it ended. */
 describe.skipIf(noBrowser !== null)(
@@ -97,15 +103,7 @@ describe.skipIf(noBrowser !== null)(
       await boundary().waitFor();
       expect(await accessibilityProblems(page)).toEqual([]);
 
-      const track = await dialog().getByRole('group', { name: 'Layers by machine' }).boundingBox();
-      const handle = await boundary().boundingBox();
-      if (track === null || handle === null) throw new Error('the strip is not there');
-      const y = handle.y + handle.height / 2;
-      await page.mouse.move(handle.x + handle.width / 2, y);
-      await page.mouse.down();
-      await page.mouse.move(track.x + track.width * 0.5, y, { steps: 4 });
-      await page.mouse.move(track.x + track.width * 0.68, y, { steps: 4 });
-      await page.mouse.up();
+      await dragBoundary(dialog(), boundary(), [0.5, 0.68]);
       expect(await boundary().getAttribute('aria-valuetext')).toBe('anna 6 layers, ben 3 layers');
       expect(await field('ben').inputValue()).toMatch(/^3 of 9/);
       await dialog().getByText('It fits.').waitFor();

@@ -7,7 +7,7 @@ import { generateModel } from '../../src-worker/models/generate.ts';
 import { startSplitCluster, type SplitCluster } from '../support/split-cluster.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { noBrowser, openBrowser } from './browser.ts';
-import { openDashboard, type Dashboard } from './dashboard.ts';
+import { dragBoundary, openDashboard, type Dashboard } from './dashboard.ts';
 
 const run = promisify(execFile);
 const loadMs = 60_000;
@@ -75,15 +75,7 @@ describe.skipIf(noBrowser !== null)(`a newcomer${noBrowser === null ? '' : ` (${
     await dialog.getByRole('checkbox', { name: 'ben' }).check();
     const boundary = dialog.getByRole('slider');
     await boundary.waitFor();
-    const track = await dialog.getByRole('group', { name: 'Layers by machine' }).boundingBox();
-    const handle = await boundary.boundingBox();
-    if (track === null || handle === null) throw new Error('the strip is not there');
-    const y = handle.y + handle.height / 2;
-    await page.mouse.move(handle.x + handle.width / 2, y);
-    await page.mouse.down();
-    await page.mouse.move(track.x + track.width * 0.4, y, { steps: 4 });
-    await page.mouse.move(track.x + track.width * 0.7, y, { steps: 4 });
-    await page.mouse.up();
+    await dragBoundary(dialog, boundary, [0.4, 0.7]);
     expect(await boundary.getAttribute('aria-valuetext')).toBe('anna 7 layers, ben 3 layers');
     expect(await dialog.getByLabel('Layers on anna').inputValue()).toBe('7 of 10 · 70 %');
     await dialog.getByText('It fits.').waitFor();
