@@ -1,7 +1,7 @@
 import type { JobId, TaskId } from '#shared/lib/ids.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import { lostAttemptLimit } from '#shared/config.ts';
-import { assign, endByController, fetched, fetchFailed, report } from './apply-reports.ts';
+import { assign, backoffAfter, endByController, fetched, fetchFailed, report } from './apply-reports.ts';
 import { JobDraft } from './job-draft.ts';
 import type { JobEvent } from './job-events.ts';
 import { initialPartitions, shareOut, untouched } from './job-shares.ts';
@@ -38,7 +38,7 @@ export function applyJobs(jobs: Jobs, event: Timed): Jobs {
       );
     case 'job-retry-requested': {
       const job = jobs.get(event.jobId);
-      return job && isRetryable(job) ? put(jobs, retried(job)) : jobs;
+      return job && isRetryable(job) ? put(jobs, settled(retried(job), at)) : jobs;
     }
     case 'distribution-set':
       return onJob(
@@ -163,9 +163,10 @@ export function isRetryable({ course }: JobRecord): boolean {
   return course.phase === 'failed' || course.phase === 'cancelled';
 }
 
+/** What has a result keeps it, also one that is still to be fetched. */
 function retried(job: JobRecord): JobRecord {
   const renew = (partition: PartitionRecord): PartitionRecord =>
-    partition.phase === 'done'
+    partition.phase === 'done' || partition.phase === 'fetching'
       ? partition
       : {
           ...partition,
@@ -193,19 +194,19 @@ function retried(job: JobRecord): JobRecord {
     definition: job.definition,
     course,
     preparation: preparing && job.preparation ? renew(job.preparation) : job.preparation,
-    partitions: job.partitions.map((partition) => (whole ? again(partition) : renew(partition))),
+    partitions: job.partitions.map((partition) => (whole ? again(partition, null) : renew(partition))),
   });
 }
 
 /** As `waiting`, whatever it was: a gang begins again with all its ranks. */
-function again(partition: PartitionRecord): PartitionRecord {
-  return { ...partition, phase: 'waiting', nextAttemptAt: null, finishedAt: null };
+function again(partition: PartitionRecord, nextAttemptAt: number | null): PartitionRecord {
+  return { ...partition, phase: 'waiting', nextAttemptAt, finishedAt: null };
 }
 
 /**
  * What follows at once from what a job's partitions are now:
  * 1. Told to end and nothing runs: it has ended.
- * 2. A gang that stops and of which nothing runs: it starts again, or has failed.
+ * 2. A gang that stops and of which nothing runs: it starts again after a pause, or has failed.
  * 3. No partition is left: its result can be collected.
  */
 function settled(job: JobRecord, at: number): JobRecord {
@@ -236,7 +237,10 @@ function settled(job: JobRecord, at: number): JobRecord {
       const error: ErrorBody = { code: 'partition_poisoned', message: stopping.error.message };
       return withCourse({ gang, error, phase: 'failed', finishedAt: at, ending: { at, as: 'failed' } });
     }
-    return tallied({ ...job, course: { ...course, gang }, partitions: job.partitions.map(again) });
+    // Without a pause what is missing for a moment, such as free ports, would use up all tries in a few seconds.
+    const nextAttemptAt = at + backoffAfter(definition, gone ? restarts : incomplete);
+    const partitions = job.partitions.map((partition) => again(partition, nextAttemptAt));
+    return tallied({ ...job, course: { ...course, gang }, partitions });
   }
   // 3.
   if (course.phase !== 'queued' && course.phase !== 'running') return job;

@@ -9,6 +9,7 @@ import { measured } from './job-tally.ts';
 import {
   keptTasks,
   preparationIndex,
+  type JobDefinition,
   type PartitionPhase,
   type PartitionRecord,
   type TaskRecord,
@@ -18,6 +19,11 @@ import { unitsOf } from './job-shares.ts';
 /** What becomes of partitions and their attempts. Every function leaves the draft alone when the fact is stale. */
 
 const longestBackoffMs = 60_000;
+
+/** Before what has failed so many times is tried again: doubled each time, at most a minute. */
+export function backoffAfter({ retry }: JobDefinition, failures: number): number {
+  return Math.min(longestBackoffMs, retry.backoffMs * 2 ** (failures - 1));
+}
 
 export function assign(draft: JobDraft, assignment: Assignment, at: number): void {
   const { index, epoch, attempt, range, owner } = assignment;
@@ -257,8 +263,7 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
     else if (!course.error) draft.setCourse({ error });
     return;
   }
-  const backoffMs = Math.min(longestBackoffMs, retry.backoffMs * 2 ** (failures - 1));
-  const backsOffUntil = failures > partition.failures ? at + backoffMs : null;
+  const backsOffUntil = failures > partition.failures ? at + backoffAfter(definition, failures) : null;
   const nextAttemptAt =
     backsOffUntil === null ? end.notBeforeAt : Math.max(backsOffUntil, end.notBeforeAt ?? 0);
   finish('waiting', { failures, losses, nextAttemptAt });

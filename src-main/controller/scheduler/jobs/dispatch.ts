@@ -9,7 +9,7 @@ import { cutUnits } from './cut.ts';
 import { slotsFor, whyNot } from './fit.ts';
 import { placeGang } from './gang.ts';
 import type { JobPolicy } from './job-policy.ts';
-import { occupy, type Room } from './room.ts';
+import { keep, occupy, type Room } from './room.ts';
 
 /** One machine while a job is dealt out. */
 interface Taker {
@@ -28,8 +28,9 @@ interface Taker {
  * Gives waiting work of the open jobs, in their order, to machines with room for it:
  * 1. Every free slot first, one per machine and round, so that few partitions are spread.
  * 2. Then what waits at the machines, as far as tasks are short (`prefetchMs`).
- * 3. What would fit if a machine were free, but does not now, keeps it from the jobs behind: a gang all machines, a
- *    partition that needs more of one than is free that one. Otherwise many small ones would hold it up for ever.
+ * 3. What would fit if a machine were free, but does not now, keeps it from the jobs behind: a gang all machines where
+ *    its ranks may run, a partition that needs more of one than is free that one. Otherwise many small ones would hold
+ *    it up for ever.
  */
 export function dispatch(
   jobs: readonly JobRecord[],
@@ -48,9 +49,7 @@ export function dispatch(
     if (course.phase !== 'queued' && course.phase !== 'running') continue;
     if (tally.rest.length + tally.again.length === 0) continue;
     if (job.definition.gang) {
-      const placed = placeGang(job, rooms);
-      if (placed === 'later') break;
-      assignments.push(...placed);
+      assignments.push(...placeGang(job, rooms, now));
       continue;
     }
     deal(job, rooms, now, policy, assignments);
@@ -69,6 +68,7 @@ function deal(
   /** It would run there if less of others did. */
   const crowded: Room[] = [];
   for (const [id, room] of rooms) {
+    if (room.kept) continue;
     const { active, taskMs } = job.tally.nodes.get(id) ?? idleNode;
     const slots = slotsFor(job.definition, room.compute, room.compute);
     const free = Math.min(slotsFor(job.definition, room, room.compute), Math.max(0, slots - active));
@@ -101,7 +101,7 @@ function deal(
     return true;
   });
   // 3.
-  for (const room of crowded) if (pile.hasFor(room.node.durable.id)) room.cpus = 0;
+  for (const room of crowded) if (pile.hasFor(room.node.durable.id)) keep(room);
 }
 
 /** Everybody in turn, until nobody gets anything. */
@@ -142,11 +142,14 @@ function createPile(
     if (division.mode === 'counted' || !range) return taskMs ?? Infinity;
     return unitsPerS === null ? Infinity : ((range.to - range.from) * 1000) / unitsPerS;
   };
+  /** Another machine could begin it now: whoever only might later is not waited for. */
+  const canGoElsewhere = (partition: PartitionRecord, taker: Taker): boolean =>
+    takers.some((other) => other !== taker && other.free > 0 && isMine(partition.owner, other.id));
   const repeat = (taker: Taker, withinMs: number): Assignment | null => {
     const position = again.findIndex(
       (partition) =>
         isMine(partition.owner, taker.id) &&
-        !(takers.length > 1 && failedLastOn(partition, taker.id)) &&
+        !(failedLastOn(partition, taker.id) && canGoElsewhere(partition, taker)) &&
         (withinMs === Infinity || expectedMs(partition, taker.id) <= withinMs),
     );
     const [partition] = position < 0 ? [] : again.splice(position, 1);

@@ -4,15 +4,16 @@ import type { Assignment } from '../../state/job-events.ts';
 import type { JobRecord } from '../../state/job-state.ts';
 import { attemptAt } from './attempt.ts';
 import { slotsFor, whyNot } from './fit.ts';
-import { occupy, type Room } from './room.ts';
+import { keep, occupy, type Room } from './room.ts';
 
 /**
  * All ranks of a gang, spread over as many machines as there are, neighbouring ranks on the same machine; nothing
- * when they do not all have room. `later`: they would have it if nothing else ran.
+ * when they do not all have room. If they had it when nothing else ran, those machines are kept for them.
  */
-export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>): Assignment[] | 'later' {
+export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>, now: number): Assignment[] {
   const { definition, partitions, course, tally } = job;
   if (!definition.gang || course.gang?.stopping || tally.counts.waiting < partitions.length) return [];
+  if (partitions.some(({ nextAttemptAt }) => nextAttemptAt !== null && nextAttemptAt > now)) return [];
   const perNode = definition.gang.perNode ?? Infinity;
   const candidates = [...rooms].filter(([, { node }]) => whyNot(job, node) === null);
   const seats = (free: (room: Room) => number) =>
@@ -21,7 +22,12 @@ export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>): Ass
       candidates.map(([, room]) => Math.min(perNode, free(room))),
     );
   const counts = seats((room) => slotsFor(definition, room, room.compute));
-  if (!counts) return seats((room) => slotsFor(definition, room.compute, room.compute)) ? 'later' : [];
+  if (!counts) {
+    if (seats((room) => slotsFor(definition, room.compute, room.compute))) {
+      for (const [, room] of candidates) keep(room);
+    }
+    return [];
+  }
   const assignments: Assignment[] = [];
   candidates.forEach(([id, room], position) => {
     const count = counts[position] ?? 0;

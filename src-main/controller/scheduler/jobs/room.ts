@@ -11,6 +11,8 @@ export interface Room {
   readonly compute: ComputeFacts;
   cpus: number;
   memoryBytes: number;
+  /** Kept for a job in front that does not fit now: those behind get nothing here, nor may anything of them wait here. */
+  kept: boolean;
 }
 
 /** Machines that may get work at all, with what open jobs leave of them. */
@@ -19,7 +21,8 @@ export function roomsOf(state: ControllerState, jobs: readonly JobRecord[]): Map
   for (const node of state.nodes.values()) {
     const { compute } = node.live;
     if (!compute || idleReasons(node).length > 0) continue;
-    rooms.set(node.durable.id, { node, compute, cpus: compute.cpus, memoryBytes: compute.memoryBytes });
+    const { cpus, memoryBytes } = compute;
+    rooms.set(node.durable.id, { node, compute, cpus, memoryBytes, kept: false });
   }
   for (const job of jobs) {
     if (job.tally.counts.active === 0 && job.preparation?.phase !== 'active') continue;
@@ -30,6 +33,12 @@ export function roomsOf(state: ControllerState, jobs: readonly JobRecord[]): Map
     }
   }
   return rooms;
+}
+
+/** What is free of it is for the job that was looked at now, once there is enough. */
+export function keep(room: Room): void {
+  room.cpus = 0;
+  room.kept = true;
 }
 
 /** So many tasks of the job run there. Those that wait at the machine take nothing yet. */
