@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { KernelCall } from './kernel-call.ts';
 import {
@@ -99,6 +100,10 @@ describe('what comes from outside', () => {
     [{ kernel: 'dot_product', type: 'i64' }, sum('1')],
     [{ kernel: 'sum', type: 'f64' }, floats('2p0')],
     [{ kernel: 'sum', type: 'f64' }, floats('zzz')],
+    [{ kernel: 'sum', type: 'f64' }, floats('1p-1075')],
+    [{ kernel: 'sum', type: 'f64' }, floats('-1p1077')],
+    [{ kernel: 'min', type: 'i64' }, smallest('i64', '1.5')],
+    [{ kernel: 'min', type: 'i64' }, smallest('i64', 'Infinity')],
     [{ kernel: 'min', type: 'f32' }, smallest('f32', 'NaN')],
     [histogram, { ...emptyPartial(histogram), counts: [1] }],
     [histogram, null],
@@ -107,9 +112,26 @@ describe('what comes from outside', () => {
   test.each([
     [{ kernel: 'sum', type: 'i64' }, sum('-1')],
     [{ kernel: 'sum', type: 'f64' }, floats('-5p-3')],
+    [{ kernel: 'sum', type: 'f64' }, floats('1p-1074')],
+    [{ kernel: 'sum', type: 'f64' }, floats('1p1076')],
     [{ kernel: 'min', type: 'f32' }, smallest('f32', '1.1754943508222875e-38')],
     [histogram, emptyPartial(histogram)],
   ] as const)('%j takes %j', (call, value) => expect(readPartial(call, value)).toEqual({ ok: true, value }));
+});
+
+test('the smallest may be any double, however it is written', () => {
+  const call: KernelCall = { kernel: 'min', type: 'f32' };
+  const anyDouble = fc.oneof(fc.double({ noNaN: true }), fc.double({ noNaN: true, min: -1e-3, max: 1e-3 }));
+  const taken = (value: number): void => {
+    const read = readPartial(call, smallest('f32', String(value)));
+    expect(read.ok && kernelValue(call, read.value)).toBe(Number.isFinite(value) ? value : String(value));
+  };
+  // As long as it gets without an exponent.
+  taken(-1.2345678901234567e-6);
+  fc.assert(
+    fc.property(anyDouble, (value) => taken(value + 0)),
+    { numRuns: 2_000 },
+  );
 });
 
 test('parts of different calls do not combine', () => {

@@ -58,7 +58,8 @@ const extremeSchema = z.strictObject({
   /** Decimal for integers, as JavaScript writes a number for floats; null: no element takes part. */
   value: z
     .string()
-    .regex(/^(?:-?Infinity|-?\d{1,20}|-?\d{1,22}(?:\.\d{1,20})?(?:e[+-]\d{1,3})?)$/, 'must be a number')
+    // 0.0000012345678901234567 is the longest fraction that is written without an exponent.
+    .regex(/^(?:-?Infinity|-?\d{1,22}(?:\.\d{1,22})?(?:e[+-]\d{1,3})?)$/, 'must be a number')
     .nullable(),
 });
 
@@ -115,10 +116,21 @@ export function readPartial(call: KernelCall, value: unknown): Result<KernelPart
   if (data.kernel === 'histogram' && data.counts.length !== call.bins) {
     return err(`a histogram of ${data.counts.length} bins came for one of ${call.bins}`);
   }
-  if ('finite' in data && parseExactBinary(data.finite) === null) {
-    return err(`${data.finite.slice(0, 32)} is not an exact binary number`);
+  if ('finite' in data && !isSumOfDoubles(data.finite)) {
+    return err(`${data.finite.slice(0, 32)} is not an exact sum of doubles`);
+  }
+  if (isExtreme(data) && !isFloat(data.type) && data.value !== null && !/^-?\d{1,20}$/.test(data.value)) {
+    return err(`${data.value} is not a whole number`);
   }
   return ok(data);
+}
+
+/** Of at most 2^53 of them: multiples of the smallest one, 2^-1074, each below 2^1024. */
+function isSumOfDoubles(text: string): boolean {
+  const parsed = parseExactBinary(text);
+  if (parsed === null) return false;
+  const digits = parsed.integer.toString(2).replace('-', '').length;
+  return parsed.exponent >= -1074 && digits + parsed.exponent <= 1024 + 53;
 }
 
 /**

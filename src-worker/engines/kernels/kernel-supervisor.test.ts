@@ -83,6 +83,26 @@ it('gives all to the next host, each apart, when it is not known of which one a 
   supervisor.close();
 });
 
+it('ends a host that never begins, and loses its tasks', async () => {
+  vi.useFakeTimers();
+  try {
+    const { supervisor, hosts, news } = bench();
+    supervisor.run(2, [work], tasks(0));
+    await vi.advanceTimersByTimeAsync(14_000);
+    expect(news).toEqual([]);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(hosts[0]?.killed).toBe(true);
+    expect(news).toMatchObject([{ type: 'gone', taskId: id(0), outcome: 'lost' }]);
+    supervisor.run(2, [work], tasks(1));
+    hosts[1]?.say(hello);
+    await vi.advanceTimersByTimeAsync(30_000);
+    expect(hosts[1]?.killed).toBe(false);
+    supervisor.close();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 it('loses all tasks when no host begins', async () => {
   const { supervisor, hosts, news } = bench();
   const facts = supervisor.facts();

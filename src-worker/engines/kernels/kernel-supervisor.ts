@@ -27,6 +27,7 @@ export interface KernelSupervisor {
   close(): void;
 }
 
+/** A host that has not said what it has by then is ended, with what waits for it. */
 const helloMs = 15_000;
 /** A host that has had nothing to do for so long ends: it is there again in a tenth of a second. */
 const idleMs = 60_000;
@@ -83,7 +84,14 @@ export function createKernelSupervisor(options: {
     const process = options.processHost.fork('kernel-host', { label: 'kernels' });
     const started: Host = { process, knows: new Set(), greeted: false };
     process.onMessage((message) => hear(started, message as KernelEvent));
-    process.onExit(({ detail, signal }) => gone(started, detail, signal));
+    const late = setTimeout(() => {
+      if (!started.greeted) process.kill();
+    }, helloMs);
+    late.unref();
+    process.onExit(({ detail, signal }) => {
+      clearTimeout(late);
+      gone(started, detail, signal);
+    });
     process.send({ type: 'init', engineDirectory: options.engineDirectory });
     return started;
   };

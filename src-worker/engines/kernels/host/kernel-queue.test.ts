@@ -128,13 +128,34 @@ describe('the queue of kernels', () => {
     };
     const { queue, told } = bench(runner);
     queue.add(1, [work], [task(0), task(1)]);
-    queue.forget([jobId]);
     await vi.waitFor(() => expect(told()).toEqual(['failed 0', 'done 1']));
     expect(runner.closed).toBe(0);
-    await delay(0);
     queue.forget([jobId]);
     expect(runner.closed).toBe(1);
     queue.add(1, [], [task(2)]);
     await vi.waitFor(() => expect(told()).toContain('failed 2'));
+  });
+
+  it('closes files of a job that was over before its last task with that task, and nothing before', async () => {
+    const runner = played();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    runner.run = () => promise;
+    const { queue, told } = bench(runner);
+    queue.add(1, [work], [long(0), long(1), long(2)]);
+    queue.forget([jobId]);
+    queue.cancel([task(2).taskId]);
+    await delay(0);
+    expect(runner.closed).toBe(0);
+    resolve(undefined);
+    await vi.waitFor(() => expect(told()).toEqual(['failed 2', 'done 0', 'done 1']));
+    expect(runner.closed).toBe(1);
+
+    // One that goes on after all keeps them.
+    queue.add(1, [work], [task(3)]);
+    queue.forget([jobId]);
+    queue.add(1, [work], [task(4)]);
+    await vi.waitFor(() => expect(told()).toContain('done 4'));
+    expect(runner.opened).toBe(2);
+    expect(runner.closed).toBe(1);
   });
 });

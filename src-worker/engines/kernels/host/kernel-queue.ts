@@ -59,6 +59,10 @@ export function createKernelQueue(
 ): KernelQueue {
   const works = new Map<JobId, KernelWork>();
   const opened = new Map<JobId, OpenWork>();
+  /** Tasks that wait or run, by job. */
+  const left = new Map<JobId, number>();
+  /** Jobs that are over but for such tasks: their files are closed with the last. */
+  const ending = new Set<JobId>();
   let waiting: KernelTask[] = [];
   /** Of `waiting`, taken already. */
   let taken = 0;
@@ -91,6 +95,22 @@ export function createKernelQueue(
     return { work, open };
   };
 
+  const close = (jobId: JobId): void => {
+    ending.delete(jobId);
+    opened.get(jobId)?.close();
+    opened.delete(jobId);
+    works.delete(jobId);
+  };
+  const taskEnded = (jobId: JobId): void => {
+    const others = (left.get(jobId) ?? 1) - 1;
+    if (others > 0) {
+      left.set(jobId, others);
+      return;
+    }
+    left.delete(jobId);
+    if (ending.has(jobId)) close(jobId);
+  };
+
   const runOne = async (task: KernelTask): Promise<void> => {
     const { taskId, jobId, from, to } = task;
     const stopping = new AbortController();
@@ -109,6 +129,7 @@ export function createKernelQueue(
       tell({ type: 'failed', taskId, error: CoveyError.from(error).toBody(), wallMs: now() - startedAt });
     } finally {
       current.delete(taskId);
+      taskEnded(jobId);
     }
   };
 
@@ -166,8 +187,14 @@ export function createKernelQueue(
   return {
     add(wanted, newWorks, tasks) {
       threads = wanted;
-      for (const work of newWorks) works.set(work.jobId, work);
-      waiting.push(...tasks);
+      for (const work of newWorks) {
+        works.set(work.jobId, work);
+        ending.delete(work.jobId);
+      }
+      for (const task of tasks) {
+        waiting.push(task);
+        left.set(task.jobId, (left.get(task.jobId) ?? 0) + 1);
+      }
       void run();
     },
     cancel(taskIds) {
@@ -178,8 +205,10 @@ export function createKernelQueue(
           continue;
         }
         const at = waiting.findIndex((task, index) => index >= taken && task.taskId === taskId);
-        if (at === -1) continue;
+        const task = waiting[at];
+        if (!task) continue;
         waiting.splice(at, 1);
+        taskEnded(task.jobId);
         const error = { code: 'cancelled', message: 'it was told to end' } as const;
         reports.push({ type: 'failed', taskId, error, wallMs: 0 });
       }
@@ -187,12 +216,8 @@ export function createKernelQueue(
     },
     forget(jobIds) {
       for (const jobId of jobIds) {
-        const runs = [...current.values()].some(({ task }) => task.jobId === jobId);
-        // One that is still needed is opened again.
-        if (runs || waiting.some((task, index) => index >= taken && task.jobId === jobId)) continue;
-        opened.get(jobId)?.close();
-        opened.delete(jobId);
-        works.delete(jobId);
+        if (left.has(jobId)) ending.add(jobId);
+        else close(jobId);
       }
     },
   };
