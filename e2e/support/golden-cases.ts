@@ -399,11 +399,12 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
             failedJob(),
             doneJob({ name: 'a job whose name is as long as people like them' }),
           ],
+          total: 4,
           more: true,
         }),
       },
     },
-    empty: { words: 'jobs', scripts: { jobs: () => ({ jobs: [], more: false }) } },
+    empty: { words: 'jobs', scripts: { jobs: () => ({ jobs: [], total: 0, more: false }) } },
     wrong: 'jobs list --status bored',
     json: 'jobs',
   },
@@ -411,7 +412,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     happy: { words: `jobs info ${exampleJobId}`, scripts: { job: () => exampleJob() } },
     empty: {
       words: 'jobs info sum',
-      scripts: { job: noJob, jobs: () => ({ jobs: [], more: false }) },
+      scripts: { job: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
     wrong: 'jobs info',
@@ -434,7 +435,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: {
       words: 'jobs stats sum',
-      scripts: { jobStats: noJob, jobs: () => ({ jobs: [], more: false }) },
+      scripts: { jobStats: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
     wrong: 'jobs stats',
@@ -501,7 +502,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: {
       words: 'jobs spec sum',
-      scripts: { jobSpec: noJob, jobs: () => ({ jobs: [], more: false }) },
+      scripts: { jobSpec: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
     wrong: 'jobs spec',
@@ -514,7 +515,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: {
       words: 'jobs cancel sum',
-      scripts: { cancelJob: noJob, jobs: () => ({ jobs: [], more: false }) },
+      scripts: { cancelJob: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
     wrong: 'jobs cancle',
@@ -524,7 +525,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     happy: { words: `jobs retry ${exampleJobId}`, scripts: { retryJob: () => exampleJob() } },
     empty: {
       words: 'jobs retry sum',
-      scripts: { retryJob: noJob, jobs: () => ({ jobs: [], more: false }) },
+      scripts: { retryJob: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
     wrong: 'jobs retry',
@@ -537,7 +538,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: {
       words: 'jobs rm sum --yes',
-      scripts: { job: noJob, jobs: () => ({ jobs: [], more: false }) },
+      scripts: { job: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
     wrong: 'jobs rm',
@@ -573,7 +574,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
       scripts: {
         job: noJob,
         deployments: () => ({ deployments: [] }),
-        jobs: () => ({ jobs: [], more: false }),
+        jobs: () => ({ jobs: [], total: 0, more: false }),
       },
       code: 1,
     },
@@ -590,7 +591,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
       scripts: {
         job: noJob,
         deployments: () => ({ deployments: [] }),
-        jobs: () => ({ jobs: [], more: false }),
+        jobs: () => ({ jobs: [], total: 0, more: false }),
       },
       code: 1,
     },
@@ -610,7 +611,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
       scripts: {
         job: noJob,
         deployments: () => ({ deployments: [] }),
-        jobs: () => ({ jobs: [], more: false }),
+        jobs: () => ({ jobs: [], total: 0, more: false }),
       },
       code: 1,
     },

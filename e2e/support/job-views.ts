@@ -122,6 +122,7 @@ export function exampleTask(changes: Partial<TaskView> = {}): TaskView {
   return {
     id: taskId(exampleJobId, 0, 1),
     jobId: exampleJobId,
+    jobName: 'sum numbers.f64',
     index: 0,
     attempt: 1,
     nodeId: nodeIdOf('a'),

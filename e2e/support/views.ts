@@ -42,6 +42,7 @@ export function exampleNode(changes: Partial<NodeView> = {}): NodeView {
     drain: null,
     pausedAt: null,
     lend: null,
+    compute: null,
     deployments: [],
     engines: [],
     ...changes,

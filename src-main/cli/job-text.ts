@@ -1,4 +1,4 @@
-import type { JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
+import type { JobSummary, JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
 import type { Style } from './context.ts';
 import { duration, percent, plural } from './text.ts';
 
@@ -23,14 +23,14 @@ export function bar(fraction: number, width: number): string {
 }
 
 /** 0..1; null: its size is not known yet. */
-export function fractionDone({ units, status }: JobView): number | null {
+export function fractionDone({ units, status }: JobSummary): number | null {
   if (status === 'done') return 1;
   if (units.total === null) return null;
   return units.total === 0 ? 0 : Math.min(1, units.done / units.total);
 }
 
 /** Never 100 % before it is done. */
-export function percentDone(job: JobView): string {
+export function percentDone(job: JobSummary): string {
   const fraction = fractionDone(job);
   if (fraction === null) return '';
   return percent(job.status === 'done' ? 100 : Math.min(99, Math.floor(fraction * 100)));
@@ -52,11 +52,11 @@ export function partitionsText({ partitions }: JobView): string {
 }
 
 /** How long it has run or ran; null: it has not started. */
-export function jobMs(job: JobView, now: number): number | null {
+export function jobMs(job: JobSummary, now: number): number | null {
   return job.startedAt === null ? null : Math.max(0, (job.finishedAt ?? now) - job.startedAt);
 }
 
-export function isFinished({ status }: JobView): boolean {
+export function isFinished({ status }: JobSummary): boolean {
   return status === 'done' || status === 'failed' || status === 'cancelled';
 }
 
@@ -74,7 +74,7 @@ export function progressText(job: JobView): [step: string, detail: string] {
   return [`${job.name}: ${job.status}`, [...figures, waits].filter(Boolean).join(', ')];
 }
 
-export function jobStyle(style: Style, { status }: JobView): (text: string) => string {
+export function jobStyle(style: Style, { status }: JobSummary): (text: string) => string {
   return (
     { done: style.good, running: style.good, failed: style.bad, cancelled: style.dim }[status as string] ??
     style.warn

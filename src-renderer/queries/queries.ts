@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'react';
 import {
   useMutation,
   useQuery,
@@ -72,6 +73,20 @@ export const usePending = (): Reading<'pending'> => useRead('pending');
 export const useLinks = (): Reading<'links'> => useRead('links');
 export const useKeys = (): Reading<'keys'> => useRead('keys');
 export const useSettings = (): Reading<'settings'> => useRead('settings');
+
+/** What the event stream tells of something (once a second at most) makes these answers out of date. */
+export function useFollow(live: unknown, routes: readonly ApiRoute[]): void {
+  const client = useQueryClient();
+  const seen = useRef(live);
+  useEffect(() => {
+    if (live === undefined || live === seen.current) return;
+    seen.current = live;
+    for (const route of routes) {
+      // Never a second request for what is being answered.
+      void client.invalidateQueries({ queryKey: [route] }, { cancelRefetch: false });
+    }
+  }, [live, routes, client]);
+}
 
 export interface ActionOptions<R extends JsonRoute> {
   /** Said when it is done. */

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest';
-import type { DeploymentLive, NodeLive } from '#shared/api/dashboard.ts';
-import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { DeploymentLive, JobLive, NodeLive } from '#shared/api/dashboard.ts';
+import type { DeploymentId, JobId, NodeId } from '#shared/lib/ids.ts';
 import { addEvents, addLive, forgetLive, useLive } from './live.ts';
 
 const node = (id: string, cpuLoad: number): NodeLive => ({
@@ -49,6 +49,27 @@ it('keeps ten minutes of a node, one sample every two seconds, the newest always
   expect(samples.length).toBeLessThanOrEqual(303);
   expect(samples.at(-1)?.cpuLoad).toBe(1_200);
   expect(samples[0]?.at).toBeGreaterThanOrEqual(598_000);
+});
+
+it('keeps the jobs that were told of last, however many have run since it was opened', () => {
+  const job = (number: number): JobLive => ({
+    id: `j-${number}` as JobId,
+    status: 'running',
+    units: { unit: 'items', total: 10, done: 1 },
+    partitions: { total: 10, waiting: 0, running: 1, done: 1, failed: 0 },
+    unitsPerS: null,
+    remainingMs: null,
+  });
+  for (let turn = 0; turn < 100; turn++) {
+    const jobs = Array.from({ length: 50 }, (_, index) => job(turn * 50 + index));
+    addLive({ ...live(turn * 1_000, []), jobs: [job(0), ...jobs] }, turn === 0);
+  }
+  const { jobs } = useLive.getState();
+  expect(jobs.size).toBe(2_000);
+  expect(jobs.has('j-0') && jobs.has('j-4999')).toBe(true);
+  addLive(live(200_000, [node('a', 0.1)]), false);
+  // Lists of thousands are not drawn anew for what is not about them.
+  expect(useLive.getState().jobs).toBe(jobs);
 });
 
 it('keeps the newest events that are stored, newest first', () => {

@@ -17,7 +17,7 @@ interface LiveState {
   readonly deployments: ReadonlyMap<string, DeploymentLive>;
   /** Imports and downloads, also those that ended lately. */
   readonly transfers: ReadonlyMap<string, TransferView>;
-  /** Jobs that were not finished when they were last told of. */
+  /** Jobs that were not finished when they were last told of, those told of last at the end. */
   readonly jobs: ReadonlyMap<string, JobLive>;
   /** Oldest first, since this page was opened, ten minutes at most. */
   readonly samples: readonly LiveSample[];
@@ -33,6 +33,8 @@ const keepMs = 10 * 60_000;
 const sampleEveryMs = 1_000;
 const nodeSampleEveryMs = 2_000;
 const maxEvents = 200;
+/** Those that were told of last: how others ended, or that they wait, is in the lists. */
+const maxJobs = 2_000;
 
 const empty: LiveState = {
   at: null,
@@ -58,8 +60,7 @@ export function addLive(live: Live, complete: boolean): void {
     for (const deployment of live.deployments) deployments.set(deployment.id, deployment);
     const transfers = new Map(complete ? [] : state.transfers);
     for (const transfer of live.transfers) transfers.set(transfer.id, transfer);
-    const jobs = new Map(complete ? [] : state.jobs);
-    for (const job of live.jobs) jobs.set(job.id, job);
+    const jobs = complete || live.jobs.length > 0 ? newestJobs(complete ? [] : state.jobs, live) : state.jobs;
     const { at } = live;
 
     const nodeSamples = new Map(state.nodeSamples);
@@ -82,6 +83,19 @@ export function addLive(live: Live, complete: boolean): void {
     const samples = append(state.samples, { at, ...total }, sampleEveryMs);
     return { at, nodes, deployments, transfers, jobs, samples, nodeSamples, deploymentSamples };
   });
+}
+
+function newestJobs(known: Iterable<readonly [string, JobLive]>, live: Live): ReadonlyMap<string, JobLive> {
+  const jobs = new Map(known);
+  for (const job of live.jobs) {
+    jobs.delete(job.id);
+    jobs.set(job.id, job);
+  }
+  for (const id of jobs.keys()) {
+    if (jobs.size <= maxJobs) break;
+    jobs.delete(id);
+  }
+  return jobs;
 }
 
 export function addEvents(events: readonly ApiEvent[]): void {

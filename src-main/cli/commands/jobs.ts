@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from 'commander';
 import { jobStatusSchema, partitionStatusSchema } from '#shared/domain/job.ts';
-import type { JobView, PartitionView, ShareView } from '#shared/domain/job.ts';
+import type { JobSummary, JobView, PartitionView, ShareView } from '#shared/domain/job.ts';
 import { jobJsonSchema } from '#shared/domain/job-schema.ts';
 import { parseWhole } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
@@ -128,7 +128,7 @@ export async function listJobs(
   }
   const now = io.now();
   io.out(
-    renderTable<JobView>(
+    renderTable<JobSummary>(
       [
         { header: 'NAME', value: (job) => job.name, shrinkTo: 12 },
         { header: 'KIND', value: (job) => job.kind },

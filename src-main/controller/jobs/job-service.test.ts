@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { jobSpecSchema } from '#shared/domain/job-spec.ts';
-import { jobViewSchema, partitionViewSchema, taskViewSchema } from '#shared/domain/job.ts';
+import { jobSummarySchema, jobViewSchema, partitionViewSchema, taskViewSchema } from '#shared/domain/job.ts';
 import { taskId, type JobId } from '#shared/lib/ids.ts';
 import { useBench } from '../service/fixtures.ts';
 import { connected, joined, nodeId } from '../state/fixtures.ts';
@@ -196,6 +196,10 @@ describe('a job that runs', () => {
     expect(service.tasks({ limit: 10, node: 'alpha' })).toHaveLength(1);
     expect(service.tasks({ limit: 10, job: id, index: 1 })).toHaveLength(1);
     expect(service.tasks({ limit: 1 })).toHaveLength(1);
+    const runs = (node?: string) =>
+      service.tasks({ limit: 9, outcome: 'running', ...(node === undefined ? {} : { node }) });
+    expect(runs()).toMatchObject([{ index: 0, nodeName: 'alpha', jobName: service.job(id).name }]);
+    expect([runs('alpha').length, runs('beta').length]).toEqual([1, 0]);
   });
 
   test('counts what attempts took', () => {
@@ -262,13 +266,28 @@ test('a job that waits says for whom', () => {
 describe('a list', () => {
   test('is newest first, in pages, by status', () => {
     const ids = [submit(command).id, submit(kernel).id, submit(command).id].reverse();
-    expect(service.list({ limit: 2 })).toMatchObject({ jobs: [{ id: ids[0] }, { id: ids[1] }], more: true });
-    expect(service.list({ limit: 2, before: ids[1]! })).toMatchObject({
-      jobs: [{ id: ids[2] }],
-      more: false,
-    });
-    expect(service.list({ limit: 9, status: 'done' }).jobs).toEqual([]);
-    expect(() => service.list({ limit: 1, before: 'j-00000000' as JobId })).toThrow('j-00000000');
+    const list = (query: Partial<Parameters<JobService['list']>[0]>) => {
+      const { jobs, ...rest } = service.list({ from: 0, limit: 9, ...query });
+      return { ids: jobs.map(({ id }) => id), ...rest };
+    };
+    expect(list({ limit: 2 })).toEqual({ ids: ids.slice(0, 2), total: 3, more: true });
+    expect(list({ limit: 2, before: ids[1]! })).toEqual({ ids: ids.slice(2), total: 1, more: false });
+    expect(list({ limit: 1, from: 1 })).toEqual({ ids: ids.slice(1, 2), total: 3, more: true });
+    expect(list({ from: 3 })).toEqual({ ids: [], total: 3, more: false });
+    expect(list({ status: ['done'] })).toEqual({ ids: [], total: 0, more: false });
+    expect(list({ status: ['done', 'queued'] }).ids).toEqual(ids);
+    expect(list({ kind: ['kernel'] })).toEqual({ ids: [ids[1]], total: 1, more: false });
+    expect(list({ text: 'TOO' }).ids).toEqual([ids[0], ids[2]]);
+    expect(list({ text: ids[2]! }).ids).toEqual([ids[2]]);
+    expect(() => list({ limit: 1, before: 'j-00000000' as JobId })).toThrow('j-00000000');
+  });
+
+  test('has nothing in it that grows with machines or results', () => {
+    submit(command);
+    const [job] = service.list({ from: 0, limit: 1 }).jobs;
+    expect(job).not.toHaveProperty('shares');
+    expect(job).not.toHaveProperty('result');
+    expect(jobSummarySchema.strict().parse(job)).toEqual(job);
   });
 
   test('a name of several jobs is refused with their ids', () => {

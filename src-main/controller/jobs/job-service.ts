@@ -8,8 +8,8 @@ import type {
   taskListQuerySchema,
 } from '#shared/api/jobs.ts';
 import type { Distribution, JobSpec } from '#shared/domain/job-spec.ts';
-import type { JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
-import type { JobId } from '#shared/lib/ids.ts';
+import type { JobSummary, JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
+import type { JobId, NodeId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { findNode } from '../service/node-refs.ts';
 import type { SessionRegistry } from '../sessions/session-registry.ts';
@@ -18,7 +18,7 @@ import { jobStatus, partitionStatus } from '../state/job-selectors.ts';
 import type { JobRecord } from '../state/job-state.ts';
 import type { JobStore } from '../state/sqlite/job-store.ts';
 import { findJob, isUnfinished } from './job-refs.ts';
-import { jobStats, jobView, partitionView, taskView } from './job-views.ts';
+import { jobStats, jobSummary, jobView, partitionView, taskView } from './job-views.ts';
 import { checkShares, resolveDistribution, submitJob, type SubmitContext } from './submit.ts';
 
 export interface JobServiceOptions extends SubmitContext {
@@ -31,7 +31,11 @@ type Query<Schema extends z.ZodType> = z.output<Schema>;
 /** The operations behind the job routes of `/api`; each throws CoveyError. `ref` is an id or a name. */
 export interface JobService {
   submit(spec: JobSpec): JobView;
-  list(query: Query<typeof jobListQuerySchema>): { jobs: JobView[]; more: boolean };
+  list(query: Query<typeof jobListQuerySchema>): {
+    jobs: JobSummary[];
+    total: number;
+    more: boolean;
+  };
   job(ref: string): JobView;
   /** As it was submitted, without the values of secrets. */
   spec(ref: string): JobSpec;
@@ -58,7 +62,7 @@ export function createJobService(options: JobServiceOptions): JobService {
 
   return {
     submit: (spec) => again(submitJob(options, spec)),
-    list({ status, before, limit }) {
+    list({ before, from, limit, ...filter }) {
       let jobs = [...runtime.state.jobs.values()].reverse();
       if (before !== undefined) {
         const index = jobs.findIndex(({ definition }) => definition.id === before);
@@ -66,8 +70,10 @@ export function createJobService(options: JobServiceOptions): JobService {
           throw new CoveyError('job_not_found', `There is no job ${before}.`, { field: 'before' });
         jobs = jobs.slice(index + 1);
       }
-      if (status !== undefined) jobs = jobs.filter((job) => jobStatus(job) === status);
-      return { jobs: jobs.slice(0, limit).map(view), more: jobs.length > limit };
+      jobs = jobs.filter((job) => fits(job, filter));
+      const total = jobs.length;
+      const page = jobs.slice(from, from + limit).map((job) => jobSummary(job, clock.now()));
+      return { jobs: page, total, more: total > from + limit };
     },
     job: (ref) => view(jobOf(ref)),
     spec: (ref) => jobOf(ref).definition.spec,
@@ -151,15 +157,18 @@ export function createJobService(options: JobServiceOptions): JobService {
       runtime.commit({ type: 'distribution-set', at: clock.now(), jobId: definition.id, distribution });
       return again(definition.id);
     },
-    tasks({ job, node, index, limit }) {
+    tasks({ job, node, index, outcome, limit }) {
       const { state } = runtime;
       const nodeId = node === undefined ? null : findNode(state, node, 'node').durable.id;
       const jobs = job === undefined ? [...state.jobs.values()].reverse() : [jobOf(job)];
       const found: TaskView[] = [];
       for (const one of jobs) {
+        // Of thousands of jobs few have anything that runs.
+        if (outcome === 'running' && !isActive(one, nodeId)) continue;
         for (const partition of newestFirst(one, index)) {
           for (const task of partition.tasks.toReversed()) {
             if (nodeId !== null && task.nodeId !== nodeId) continue;
+            if (outcome !== undefined && task.outcome !== outcome) continue;
             found.push(taskView(state, one, partition.index, task));
             if (found.length === limit) return found;
           }
@@ -168,6 +177,22 @@ export function createJobService(options: JobServiceOptions): JobService {
       return found;
     },
   };
+}
+
+function isActive({ tally }: JobRecord, nodeId: NodeId | null): boolean {
+  return nodeId === null ? tally.counts.active > 0 : (tally.nodes.get(nodeId)?.active ?? 0) > 0;
+}
+
+function fits(
+  job: JobRecord,
+  { status, kind, text }: Pick<Query<typeof jobListQuerySchema>, 'status' | 'kind' | 'text'>,
+): boolean {
+  const { id, name, kind: its } = job.definition;
+  if (status !== undefined && !status.includes(jobStatus(job))) return false;
+  if (kind !== undefined && !kind.includes(its)) return false;
+  if (text === undefined) return true;
+  const wanted = text.toLowerCase();
+  return name.toLowerCase().includes(wanted) || id.startsWith(wanted);
 }
 
 const keptOutput = 65_536;

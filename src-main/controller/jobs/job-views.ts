@@ -1,4 +1,4 @@
-import type { JobView, PartitionView, ShareView, TaskView } from '#shared/domain/job.ts';
+import type { JobSummary, JobView, PartitionView, ShareView, TaskView } from '#shared/domain/job.ts';
 import type { JobStats } from '#shared/api/jobs.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { slotsFor, whyNot } from '../scheduler/jobs/fit.ts';
@@ -10,8 +10,18 @@ import type { ControllerState, NodeRecord } from '../state/state.ts';
 
 /** A job for people. @param now for what is running */
 export function jobView(state: ControllerState, job: JobRecord, now: number): JobView {
-  const { definition, course } = job;
   const shares = shareViews(state, job);
+  return {
+    ...jobSummary(job, now),
+    shares,
+    notes: [...job.definition.notes, ...waitingNotes(job, shares)],
+    result: job.course.result,
+  };
+}
+
+/** The same for a list of thousands: nothing in it depends on the machines. */
+export function jobSummary(job: JobRecord, now: number): JobSummary {
+  const { definition, course } = job;
   return {
     id: definition.id,
     name: definition.name,
@@ -21,10 +31,7 @@ export function jobView(state: ControllerState, job: JobRecord, now: number): Jo
     finishedAt: course.finishedAt,
     ...jobProgress(job, now),
     distribution: course.distribution.mode,
-    shares,
-    notes: [...definition.notes, ...waitingNotes(job, shares)],
     error: course.error,
-    result: course.result,
   };
 }
 
@@ -120,6 +127,7 @@ export function taskView(state: ControllerState, job: JobRecord, index: number, 
   return {
     id: task.id,
     jobId: job.definition.id,
+    jobName: job.definition.name,
     index,
     attempt: task.attempt,
     nodeId: task.nodeId,

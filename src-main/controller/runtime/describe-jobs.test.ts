@@ -79,6 +79,25 @@ test('a job is heard of when it begins and ends, and of its failures the first f
   );
 });
 
+test('that a machine runs programs of members, or no more, is said once it is known', () => {
+  const compute = (allowed: boolean): ControllerEvent => ({
+    type: 'compute-observed',
+    at: 1,
+    nodeId: nodeId('a'),
+    compute: {
+      kernels: null,
+      commands: { allowed, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
+      cpus: 4,
+      memoryBytes: 2 ** 30,
+      problems: [],
+    },
+  });
+  expect(lines(compute(false), compute(false), compute(true), compute(true), compute(false))).toEqual([
+    'info alpha runs programs of members now.',
+    'info alpha runs programs of members no more.',
+  ]);
+});
+
 test('what people ask for is said, with its end', () => {
   expect(
     lines(

@@ -1,4 +1,4 @@
-import type { JobId } from '#shared/lib/ids.ts';
+import type { JobId, NodeId } from '#shared/lib/ids.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import type { JobEvent } from '../state/job-events.ts';
 import { openJobs } from '../state/job-selectors.ts';
@@ -70,6 +70,7 @@ export function describeJobs(
     const name = before.nodes.get(event.nodeId)?.durable.name ?? event.nodeId.slice(0, 12);
     say(event.type, 'warn', asked, `gives the share of ${name} to the other machines: it cannot work now.`);
   }
+  if (event.type === 'compute-observed') lines.push(...ofPrograms(event, before, after));
   for (const job of changed(before, after)) {
     const was = before.jobs.get(job.definition.id);
     for (const sentence of newFailures(was, job)) say('partition-failed', 'warn', job, sentence);
@@ -108,6 +109,31 @@ function newFailures(was: JobRecord | undefined, job: JobRecord): string[] {
     if (before + sentences.length >= namedFailures) break;
   }
   return sentences;
+}
+
+/** Whether others' programs run on a machine is its owner's word, which the covey hears of. */
+function ofPrograms(
+  { nodeId, at }: { readonly nodeId: NodeId; readonly at: number },
+  before: ControllerState,
+  after: ControllerState,
+): NewEvent[] {
+  const was = before.nodes.get(nodeId)?.live.compute?.commands.allowed;
+  const node = after.nodes.get(nodeId);
+  const is = node?.live.compute?.commands.allowed;
+  if (node === undefined || was === undefined || is === undefined || was === is) return [];
+  const { name } = node.durable;
+  const level = 'info';
+  return [
+    is
+      ? { at, level, nodeId, kind: 'node-programs-allowed', message: `${name} runs programs of members now.` }
+      : {
+          at,
+          level,
+          nodeId,
+          kind: 'node-programs-forbidden',
+          message: `${name} runs programs of members no more.`,
+        },
+  ];
 }
 
 function changed(before: ControllerState, after: ControllerState): JobRecord[] {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { liveSchema, type Live } from '#shared/api/dashboard.ts';
 import { apiEventSchema, type ApiEvent, type TransferView } from '#shared/api/schema.ts';
-import type { DeploymentId } from '#shared/lib/ids.ts';
+import { taskId, type DeploymentId, type JobId } from '#shared/lib/ids.ts';
 import { apply } from '../state/apply.ts';
 import type { ControllerEvent } from '../state/events.ts';
 import {
@@ -14,7 +14,7 @@ import {
   replica,
   telemetry,
 } from '../state/fixtures.ts';
-import { definition, jobId } from '../state/job-fixtures.ts';
+import { definition } from '../state/job-fixtures.ts';
 import { emptyState, type ControllerState } from '../state/state.ts';
 import { createFigures, createLiveFeed } from './live-feed.ts';
 
@@ -49,6 +49,42 @@ function beat(digit: string, at: number, cpuLoad: number): void {
     telemetry: { ...telemetry, cpuLoad, receiveBytesPerS: 5 },
     problems: [],
     lend: null,
+  });
+}
+const jobOf = (number: number): JobId => `j-${String(number).padStart(8, '0')}` as JobId;
+/** A job of three partitions. */
+function submit(number: number): void {
+  record({
+    type: 'job-submitted',
+    at: 0,
+    definition: definition({
+      id: jobOf(number),
+      total: 3,
+      unit: 'items',
+      division: { mode: 'counted', count: 3, ranged: false },
+    }),
+    distribution: { mode: 'auto' },
+  });
+}
+/** Its next partition goes to a machine. */
+function assign(number: number, turn: number): void {
+  const index = turn - 1;
+  record({
+    type: 'tasks-assigned',
+    at: turn,
+    assignments: [
+      {
+        jobId: jobOf(number),
+        index,
+        epoch: 1,
+        attempt: 1,
+        taskId: taskId(jobOf(number), index, 1),
+        nodeId: nodeId('a'),
+        range: null,
+        owner: null,
+        speculative: false,
+      },
+    ],
   });
 }
 const options = () => ({ state: () => state, running, generated, transfers: () => transfers });
@@ -126,13 +162,34 @@ describe('figures', () => {
   });
 
   test('of jobs come when they move, until they end', () => {
-    record({ type: 'job-submitted', at: 0, definition: definition(), distribution: { mode: 'auto' } });
+    submit(1);
     const figures = createFigures(options());
-    expect(figures.all(0).jobs).toMatchObject([{ id: jobId, status: 'queued', partitions: { done: 0 } }]);
-    expect(figures.next(1).jobs).toEqual([]);
-    record({ type: 'job-cancel-requested', at: 2, jobId });
-    // How it ended is told by its event.
-    expect(figures.next(3).jobs).toEqual([]);
+    // It has not begun: lists say the same.
+    expect(figures.all(0).jobs).toEqual([]);
+    assign(1, 1);
+    expect(figures.next(1).jobs).toMatchObject([
+      { id: jobOf(1), status: 'running', partitions: { done: 0 } },
+    ]);
+    expect(figures.next(2).jobs).toEqual([]);
+    expect(figures.all(3).jobs).toHaveLength(1);
+    record({ type: 'job-cancel-requested', at: 4, jobId: jobOf(1) });
+    expect(figures.next(5).jobs).toMatchObject([{ status: 'cancelling' }]);
+  });
+
+  test('of a great many jobs come in turn, 500 at once', () => {
+    for (let number = 1; number <= 1_200; number += 1) submit(number);
+    const figures = createFigures(options());
+    for (let number = 1; number <= 1_200; number += 1) assign(number, 1);
+    const told = (now: number): Set<string> => new Set(figures.next(now).jobs.map(({ id }) => id));
+    const first = told(1);
+    expect(first.size).toBe(500);
+    // All of them move on between two messages, and yet each has its turn.
+    for (let number = 1; number <= 1_200; number += 1) assign(number, 2);
+    const second = told(2);
+    for (let number = 1; number <= 1_200; number += 1) assign(number, 3);
+    const third = told(3);
+    expect([second.size, third.size]).toEqual([500, 500]);
+    expect(new Set([...first, ...second, ...third]).size).toBe(1_200);
   });
 });
 

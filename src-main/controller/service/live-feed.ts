@@ -9,6 +9,8 @@ import { nodeStatus, observedEngine } from '../state/selectors.ts';
 import type { ControllerState, DeploymentRecord, NodeRecord } from '../state/state.ts';
 
 export const liveEveryMs = 1_000;
+/** One message tells of so many jobs at most; the turn of the others comes with the next. */
+const jobsAtOnce = 500;
 /** The rate of tokens is over this long. */
 const rateMs = 5_000;
 
@@ -81,7 +83,7 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
   const toldNodes = new Map<NodeId, readonly unknown[]>();
   const toldDeployments = new Map<DeploymentId, string>();
   const toldTransfers = new Map<string, TransferView>();
-  /** The same record is the same progress, but for its speed. */
+  /** The same record is the same progress, but for its speed. Those told longest ago come first. */
   const toldJobs = new Map<JobId, JobRecord>();
   const rates = new Map<DeploymentId, { at: number; tokens: number }[]>();
 
@@ -95,6 +97,18 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
     if (!first || !last || last.at <= first.at) return 0;
     const rate = ((last.tokens - first.tokens) * 1000) / (last.at - first.at);
     return Math.round(Math.max(0, rate) * 10) / 10;
+  };
+
+  /** A job that has not begun stands still: lists say all there is to say of it. */
+  const movedJobs = (): readonly JobRecord[] => {
+    const moved = openJobs(state().jobs).filter((job) => {
+      const told = toldJobs.get(job.definition.id);
+      return told === undefined ? job.course.phase !== 'queued' : told !== job;
+    });
+    if (moved.length <= jobsAtOnce) return moved;
+    const turns = new Map([...toldJobs.keys()].map((id, turn) => [id, turn]));
+    const turnOf = ({ definition }: JobRecord): number => turns.get(definition.id) ?? -1;
+    return moved.sort((a, b) => turnOf(a) - turnOf(b)).slice(0, jobsAtOnce);
   };
 
   const changed = (now: number): Live => {
@@ -134,12 +148,11 @@ export function createFigures(options: Omit<LiveFeedOptions, 'clock'>): Figures 
       toldTransfers.set(transfer.id, transfer);
       live.transfers.push(transfer);
     }
-    const open = openJobs(state().jobs);
     for (const id of toldJobs.keys())
       if (state().jobs.get(id)?.course.finishedAt !== null) toldJobs.delete(id);
-    for (const job of open) {
+    for (const job of movedJobs()) {
       const { id } = job.definition;
-      if (toldJobs.get(id) === job) continue;
+      toldJobs.delete(id);
       toldJobs.set(id, job);
       live.jobs.push({ id, ...jobProgress(job, now) });
     }

@@ -37,6 +37,7 @@ export function nodeView(state: ControllerState, node: NodeRecord): NodeView {
     drain: durable.drain,
     pausedAt: durable.pausedAt,
     lend: live.session ? live.lend : null,
+    compute: live.session ? live.compute : null,
     deployments: deploymentsOn(state, durable.id).map((deployment) => deployment.id),
     engines: [...live.engines.values()].map(({ endpoint: _secret, ...engine }) => engine),
   };

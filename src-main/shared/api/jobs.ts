@@ -3,18 +3,29 @@ import { artifactNameSchema, artifactViewSchema } from '../domain/artifact.ts';
 import { distributionSchema, jobSpecSchema } from '../domain/job-spec.ts';
 import {
   jobStatusSchema,
+  jobSummarySchema,
   jobViewSchema,
   partitionStatusSchema,
   partitionViewSchema,
+  taskOutcomeSchema,
   taskViewSchema,
 } from '../domain/job.ts';
 import { artifactIdSchema, jobIdSchema, taskIdSchema } from '../lib/ids.ts';
+import { oneOf } from './query.ts';
 
-/** `job` in a path: an id, or a name that only one unfinished job has. */
+/**
+ * `job` in a path: an id, or a name that only one unfinished job has. The list is newest first; `status` and `kind`
+ * may name several (`status=queued,running`), `text` is looked for in names, without regard to case, and at the
+ * beginning of ids.
+ */
 export const jobListQuerySchema = z.strictObject({
-  status: jobStatusSchema.optional(),
-  /** Those created before this job: the next page. */
+  status: oneOf.pipe(z.array(jobStatusSchema)).optional(),
+  kind: oneOf.pipe(z.array(jobViewSchema.shape.kind)).optional(),
+  text: z.string().min(1).max(128).optional(),
+  /** Those created before this job: the next page, whatever has come since. */
   before: jobIdSchema.optional(),
+  /** So many of them are left out: a page of a list that is scrolled. */
+  from: z.coerce.number().int().nonnegative().default(0),
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
 });
 export const partitionListQuerySchema = z.strictObject({
@@ -27,6 +38,7 @@ export const taskListQuerySchema = z.strictObject({
   job: jobIdSchema.optional(),
   node: z.string().max(256).optional(),
   index: z.coerce.number().int().nonnegative().optional(),
+  outcome: taskOutcomeSchema.optional(),
   limit: z.coerce.number().int().min(1).max(1_000).default(200),
 });
 export const jobLogQuerySchema = z.strictObject({
@@ -97,7 +109,8 @@ export const jobRoutes = {
     path: '/api/jobs',
     ...admin,
     query: jobListQuerySchema,
-    response: z.object({ jobs: z.array(jobViewSchema), more: z.boolean() }),
+    /** `total`: how many the filters let through, with those on other pages. `more`: there are older ones. */
+    response: z.object({ jobs: z.array(jobSummarySchema), total: z.number().int(), more: z.boolean() }),
   },
   jobSchema: { method: 'GET', path: '/api/jobs/schema', ...admin, response: z.json() },
   job: { method: 'GET', path: '/api/jobs/:job', ...admin, response: jobViewSchema },

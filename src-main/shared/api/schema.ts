@@ -5,12 +5,14 @@ import { deploymentViewSchema } from '../domain/deployment.ts';
 import { engineObservationSchema, enginePhaseSchema, engineProgressSchema } from '../domain/engine.ts';
 import { errorBodySchema } from '../domain/error-body.ts';
 import { lendStateSchema } from '../domain/lend.ts';
+import { computeFactsSchema } from '../domain/task.ts';
 import { transferViewSchema } from '../domain/transfer.ts';
 import { libraryModelSchema } from '../protocol/requests.ts';
 import { accessRoutes } from './access.ts';
 import { liveSchema, nodeHistorySchema, previewSchema, renameBodySchema } from './dashboard.ts';
 import { jobRoutes } from './jobs.ts';
 import { joiningRoutes } from './joining.ts';
+import { oneOf } from './query.ts';
 import { selfRoutes } from './self.ts';
 
 /**
@@ -51,6 +53,8 @@ export const nodeViewSchema = z.object({
   pausedAt: z.number().nullable(),
   /** Whether its owner's rules lend it now, as it last said; null: it is not connected or says nothing of it. */
   lend: lendStateSchema.nullable(),
+  /** What it computes for jobs; null: it is not connected or has not said. */
+  compute: computeFactsSchema.nullable(),
   deployments: z.array(deploymentIdSchema),
   /** Engines observed there, without their secrets. */
   engines: z.array(engineObservationSchema.omit({ endpoint: true })),
@@ -147,12 +151,6 @@ export const apiEventSchema = z.object({
 export type ApiEvent = z.infer<typeof apiEventSchema>;
 
 export const EVENTS_PER_PAGE = 1_000;
-/** A comma between values means "one of them". */
-const oneOf = z
-  .string()
-  .min(1)
-  .max(1_024)
-  .transform((text) => [...new Set(text.split(','))]);
 
 /**
  * The query of `GET /api/events/history`: stored events, newest first, 100,000 are kept. Every filter narrows.

@@ -44,6 +44,7 @@ export const taskOutcomeSchema = z.enum([
 export const taskViewSchema = z.object({
   id: taskIdSchema,
   jobId: jobIdSchema,
+  jobName: z.string(),
   index: z.number().int(),
   attempt: z.number().int(),
   nodeId: nodeIdSchema,
@@ -139,4 +140,8 @@ export const jobViewSchema = z.object({
   remainingMs: z.number().nullable(),
 });
 export type JobView = z.infer<typeof jobViewSchema>;
+
+/** A job in a list: without what grows with machines, partitions and results. */
+export const jobSummarySchema = jobViewSchema.omit({ shares: true, notes: true, result: true });
+export type JobSummary = z.infer<typeof jobSummarySchema>;
 export const jobArtifactIdSchema = artifactIdSchema;

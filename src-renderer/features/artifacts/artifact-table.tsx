@@ -144,6 +144,7 @@ function columnsOf(show: (id: string) => void): Column<ArtifactView>[] {
       titleHidden: true,
       width: '100px',
       align: 'right',
+      pinned: true,
       cell: (artifact) => <Actions artifact={artifact} onShow={() => show(artifact.id)} />,
     },
   ];

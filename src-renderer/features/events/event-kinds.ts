@@ -27,6 +27,8 @@ export const eventSubjects: readonly EventSubject[] = [
     'node-gave-way': 'Gives way to its owner',
     'node-cleared': 'Has given way',
     'node-lent-again': 'Lent again',
+    'node-programs-allowed': 'Programs allowed',
+    'node-programs-forbidden': 'Programs forbidden',
     'network-path-changed': 'Way between machines changed',
     'network-address-changed': 'Address changed',
   }),

@@ -22,10 +22,12 @@ const followMs = 2_000;
 /** The attempts at one partition, and what each of them printed. */
 export function Attempts(props: {
   readonly jobId: string;
+  /** What it is called: a partition, a rank. */
+  readonly part: string;
   readonly index: number;
   readonly onClose: () => void;
 }) {
-  const { jobId, index, onClose } = props;
+  const { jobId, part, index, onClose } = props;
   const { data, error } = useRead('tasks', { query: { job: jobId, index: String(index) } });
   const [chosen, setChosen] = useState<number | null>(null);
   const tasks = data?.tasks ?? [];
@@ -35,7 +37,7 @@ export function Attempts(props: {
       opened
       size="xl"
       onClose={onClose}
-      title={`Partition ${index}`}
+      title={`${part.charAt(0).toUpperCase()}${part.slice(1)} ${index}`}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
       {error !== null ? (

@@ -17,7 +17,7 @@ import { plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useAction, useRead } from '../../queries/queries.ts';
 import { useIsStale } from '../../stores/connection.ts';
-import { isFinished } from './job-words.ts';
+import { isFinished, partWord } from './job-words.ts';
 
 const changes = ['jobs', 'job', 'jobPartitions', 'tasks', 'artifacts'] as const;
 
@@ -39,7 +39,7 @@ export function JobActions({ job }: { readonly job: JobView }) {
   const askAndCancel = async (): Promise<void> => {
     const yes = await confirm({
       title: `Cancel ${name}?`,
-      body: `What runs is ended. ${done === 0 ? 'Nothing of it is done yet.' : `${plural(done, 'partition')} of it ${done === 1 ? 'is' : 'are'} done and stay.`}`,
+      body: `What runs is ended. ${done === 0 ? 'Nothing of it is done yet.' : `${plural(done, partWord(job.kind))} of it ${done === 1 ? 'is' : 'are'} done and stay.`}`,
       action: 'Cancel the job',
       danger: true,
     });
@@ -75,7 +75,7 @@ export function JobActions({ job }: { readonly job: JobView }) {
           leftSection={<IconRefresh size={16} aria-hidden />}
           onClick={() => retry.mutate({ params })}
         >
-          {failed > 0 ? `Retry ${plural(failed, 'failed partition')}` : 'Go on with it'}
+          {failed > 0 ? `Retry ${plural(failed, `failed ${partWord(job.kind)}`)}` : 'Go on with it'}
         </Button>
       )}
       <Menu position="bottom-end" withinPortal>

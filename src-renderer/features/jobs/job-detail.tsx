@@ -1,7 +1,5 @@
-import { useEffect, useRef } from 'react';
 import { Alert, Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core';
 import { IconArrowLeft, IconChecklist, IconInfoCircle } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
 import type { JobView } from '#shared/domain/job.ts';
 import { hrefTo } from '../../app/router.ts';
 import { Page, Section } from '../../components/page.tsx';
@@ -9,7 +7,7 @@ import { EmptyState, ErrorState, LoadingState } from '../../components/states.ts
 import { Ago } from '../../components/text.tsx';
 import { formatBytes, formatDateTime, formatDuration } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
-import { useRead } from '../../queries/queries.ts';
+import { useFollow, useRead } from '../../queries/queries.ts';
 import { useNow } from '../../stores/clock.ts';
 import { useLive } from '../../stores/live.ts';
 import { DistributionSection } from './distribution-section.tsx';
@@ -19,6 +17,7 @@ import {
   isFinished,
   kindWords,
   partitionsText,
+  partWord,
   shareDone,
   speedText,
   timeText,
@@ -27,14 +26,17 @@ import {
 } from './job-words.ts';
 import classes from './jobs.module.css';
 import { Partitions } from './partitions.tsx';
+import { ProgramsForbidden } from './programs-forbidden.tsx';
 import { JobResultSection } from './result.tsx';
 import { Shares } from './shares.tsx';
+
+const followed = ['job', 'jobPartitions', 'tasks'] as const;
 
 /** Everything that is known of one job. */
 export function JobDetail({ id }: { readonly id: string }) {
   const { data, error, refetch } = useRead('job', { params: { job: id } });
   const live = useLive(({ jobs }) => jobs.get(data?.id ?? id));
-  useFollow(live);
+  useFollow(live, followed);
   if (error?.code === 'job_not_found') return <NoSuchJob />;
   if (data === undefined) {
     return error === null ? (
@@ -66,7 +68,7 @@ export function JobDetail({ id }: { readonly id: string }) {
         <Stack gap="md">
           {job.error !== null && (
             <ErrorState
-              title={isFinished(job) ? 'It failed' : 'A partition failed, the rest goes on'}
+              title={isFinished(job) ? 'It failed' : `A ${partWord(job.kind)} failed, the rest goes on`}
               error={job.error}
             />
           )}
@@ -79,6 +81,7 @@ export function JobDetail({ id }: { readonly id: string }) {
               ))}
             </Alert>
           )}
+          {!isFinished(job) && <ProgramsForbidden kind={job.kind} />}
           <ProgressSection job={job} />
           <JobResultSection job={job} />
           <Shares job={job} />
@@ -90,20 +93,6 @@ export function JobDetail({ id }: { readonly id: string }) {
   );
 }
 
-/** What the event stream tells of a job (once a second at most) makes what is shown of it out of date. */
-function useFollow(live: unknown): void {
-  const client = useQueryClient();
-  const seen = useRef(live);
-  useEffect(() => {
-    if (live === undefined || live === seen.current) return;
-    seen.current = live;
-    for (const route of ['job', 'jobPartitions', 'tasks']) {
-      // Never a second request for what is being answered.
-      void client.invalidateQueries({ queryKey: [route] }, { cancelRefetch: false });
-    }
-  }, [live, client]);
-}
-
 function ProgressSection({ job }: { readonly job: JobView }) {
   const now = useNow();
   const stats = useRead('jobStats', { params: { job: job.id } }).data;
@@ -111,7 +100,7 @@ function ProgressSection({ job }: { readonly job: JobView }) {
   const runs = !isFinished(job);
   const spentMs = job.startedAt === null ? null : (job.finishedAt ?? now) - job.startedAt;
   const facts: [string, string][] = [];
-  facts.push(['Partitions', partitionsText(job)]);
+  facts.push([job.kind === 'gang' ? 'Ranks' : 'Partitions', partitionsText(job)]);
   if (spentMs !== null)
     facts.push([runs ? 'Runs for' : 'Ran for', runs ? formatDuration(spentMs) : timeText(spentMs)]);
   if (runs && job.remainingMs !== null) facts.push(['Left', `about ${formatDuration(job.remainingMs)}`]);
@@ -121,7 +110,7 @@ function ProgressSection({ job }: { readonly job: JobView }) {
     const { partitionMs, cpuMs, peakBytes } = stats;
     if (partitionMs !== null) {
       facts.push([
-        'A partition took',
+        `A ${partWord(job.kind)} took`,
         `${timeText(partitionMs.p50)} (half of them), ${timeText(partitionMs.max)} at most`,
       ]);
     }

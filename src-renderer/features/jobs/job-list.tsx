@@ -1,10 +1,8 @@
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { Anchor, Button, Select, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
 import { IconChecklist, IconPlus, IconSearch } from '@tabler/icons-react';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
-import type { ApiAnswer } from '#shared/api/calls.ts';
-import { jobStatusSchema, type JobView } from '#shared/domain/job.ts';
-import type { CoveyError } from '#shared/errors.ts';
+import { jobStatusSchema, type JobSummary } from '#shared/domain/job.ts';
 import { useApi } from '../../app/api-context.ts';
 import { hrefTo, navigate } from '../../app/router.ts';
 import { DataTable, type Column } from '../../components/data-table.tsx';
@@ -12,42 +10,36 @@ import { Meter } from '../../components/meter.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { EmptyState, ErrorState, LoadingRows } from '../../components/states.tsx';
 import { Ago, Name } from '../../components/text.tsx';
-import { formatCount, formatDuration, formatPercent, plural } from '../../format/format.ts';
+import { formatCount, formatDuration, plural } from '../../format/format.ts';
+import { readKey } from '../../queries/queries.ts';
+import { useRowWindow, windowRows, type WindowRow } from '../../queries/row-window.ts';
 import { useLive } from '../../stores/live.ts';
 import { JobStatusMark } from './job-status.tsx';
-import { jobStatusWords, kindWords, shareDone, timeText, unitsText, withLive } from './job-words.ts';
+import {
+  jobStatusWords,
+  kindWords,
+  percentText,
+  shareDone,
+  timeText,
+  unitsText,
+  withLive,
+} from './job-words.ts';
 import classes from './jobs.module.css';
 
 interface Filter {
   readonly text: string;
-  readonly status: JobView['status'] | null;
-  readonly kind: JobView['kind'] | null;
+  readonly status: JobSummary['status'] | null;
+  readonly kind: JobSummary['kind'] | null;
 }
 const noFilter: Filter = { text: '', status: null, kind: null };
-const pageSize = 200;
+/** After the last key. */
+const typingMs = 200;
 
-/** All jobs, the newest first. */
+/** All jobs, the newest first: only those in sight are asked for, however many there are. */
 export function JobList() {
   const [filter, setFilter] = useState(noFilter);
-  const isFiltered = filter.text.trim() !== '' || filter.status !== null || filter.kind !== null;
-  const { data, error, refetch, hasNextPage, isFetchingNextPage, fetchNextPage } = useJobs(filter.status);
-  const live = useLive((state) => state.jobs);
-  const jobs = useMemo(() => data?.pages.flatMap((page) => page.jobs) ?? [], [data]);
-  const rows = useMemo(() => {
-    const text = filter.text.trim().toLowerCase();
-    return jobs
-      .filter(({ name, id, kind }) => {
-        const isKind = filter.kind === null || kind === filter.kind;
-        return isKind && (name.toLowerCase().includes(text) || id.startsWith(text));
-      })
-      .map((job) => withLive(job, live.get(job.id)));
-  }, [jobs, filter, live]);
-  // A name or kind may be anywhere: the rest is looked through too.
-  const looksOn = (filter.text.trim() !== '' || filter.kind !== null) && hasNextPage;
-  useEffect(() => {
-    if (looksOn && !isFetchingNextPage && error === null) void fetchNextPage();
-  }, [looksOn, isFetchingNextPage, error, fetchNextPage]);
-
+  const [asked] = useDebouncedValue(filter, typingMs);
+  const { rows, isFiltered, error, refetch, onRange } = useJobs(asked);
   const start = (
     <Button component="a" href={hrefTo('jobs', 'new')} leftSection={<IconPlus size={16} aria-hidden />}>
       New job
@@ -56,14 +48,14 @@ export function JobList() {
   return (
     <Page
       title="Jobs"
-      lead="Work that is divided over the machines: kernels, programs, models over many records."
+      lead="Work that is divided over the machines: calculations, programs, models over many records."
       actions={start}
     >
-      {error !== null && data === undefined ? (
-        <ErrorState title="The jobs are not known" error={error} onRetry={() => void refetch()} />
-      ) : data === undefined ? (
+      {error !== null && rows === null ? (
+        <ErrorState title="The jobs are not known" error={error} onRetry={refetch} />
+      ) : rows === null ? (
         <LoadingRows />
-      ) : jobs.length === 0 && !isFiltered ? (
+      ) : rows.length === 0 && !isFiltered ? (
         <Section title="All jobs">
           <EmptyState icon={IconChecklist} title="No job was submitted yet" action={start}>
             A job sums up a file of numbers, runs a program for each of many inputs, or asks a model about
@@ -71,39 +63,31 @@ export function JobList() {
           </EmptyState>
         </Section>
       ) : (
-        <Section
-          title="All jobs"
-          flush
-          lead={`${plural(rows.length, 'job')}${hasNextPage ? ' so far' : ''}, the newest first`}
-        >
+        <Section title="All jobs" flush lead={`${plural(rows.length, 'job')}, the newest first`}>
           <Filters filter={filter} onChange={setFilter} />
           <DataTable
             label="Jobs"
             rows={rows}
             columns={columns}
-            rowKey={({ id }) => id}
+            rowKey={(row) => (typeof row === 'number' ? String(row) : row.id)}
             minWidth={900}
             maxHeight="max(360px, calc(100vh - 260px))"
-            onRowClick={({ id }) => navigate(hrefTo('jobs', id))}
-            onEnd={() => {
-              if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+            onRowClick={(row) => {
+              if (typeof row !== 'number') navigate(hrefTo('jobs', row.id));
             }}
+            onRange={onRange}
             empty={
-              looksOn ? (
-                <LoadingRows />
-              ) : (
-                <EmptyState
-                  icon={IconSearch}
-                  title="No job fits the filter"
-                  action={
-                    <Button variant="default" onClick={() => setFilter(noFilter)}>
-                      Clear the filter
-                    </Button>
-                  }
-                >
-                  {formatCount(jobs.length)} were looked at.
-                </EmptyState>
-              )
+              <EmptyState
+                icon={IconSearch}
+                title="No job fits the filter"
+                action={
+                  <Button variant="default" onClick={() => setFilter(noFilter)}>
+                    Clear the filter
+                  </Button>
+                }
+              >
+                Names, and the beginnings of ids, are looked through.
+              </EmptyState>
             }
           />
         </Section>
@@ -112,30 +96,37 @@ export function JobList() {
   );
 }
 
-/** Jobs page by page; the key begins as that of every list, so that events make it out of date. */
-function useJobs(status: JobView['status'] | null) {
+/** What fits the filter; until that is known, what fitted the one before. `rows` null: nothing is known yet. */
+function useJobs({ text, status, kind }: Filter) {
   const api = useApi();
-  return useInfiniteQuery<
-    ApiAnswer<'jobs'>,
-    CoveyError,
-    { pages: ApiAnswer<'jobs'>[] },
-    readonly unknown[],
-    string | null
-  >({
-    queryKey: ['jobs', 'pages', status],
-    initialPageParam: null,
-    placeholderData: keepPreviousData,
-    queryFn: ({ pageParam, signal }) =>
-      api.call('jobs', {
-        signal,
-        query: {
-          limit: String(pageSize),
-          ...(status === null ? {} : { status }),
-          ...(pageParam === null ? {} : { before: pageParam }),
-        },
-      }),
-    getNextPageParam: ({ jobs, more }) => (more ? (jobs.at(-1)?.id ?? null) : null),
+  const wanted = text.trim();
+  const isFiltered = wanted !== '' || status !== null || kind !== null;
+  const { pages, error, refetch, onRange } = useRowWindow((page) => {
+    const query = {
+      ...page,
+      ...(wanted === '' ? {} : { text: wanted }),
+      ...(status === null ? {} : { status }),
+      ...(kind === null ? {} : { kind }),
+    };
+    return {
+      queryKey: readKey('jobs', { query }),
+      queryFn: ({ signal }) => api.call('jobs', { query, signal }),
+    };
   });
+  const known = useMemo(() => {
+    const total = pages[0]?.answer.total;
+    if (total === undefined) return null;
+    const parts = pages.map(({ from, answer }) => ({ from, rows: answer.jobs }));
+    return { rows: windowRows(total, parts), isFiltered };
+  }, [pages, isFiltered]);
+  const [shown, setShown] = useState(known);
+  if (known !== null && known !== shown) setShown(known);
+  const live = useLive((state) => state.jobs);
+  const rows = useMemo(
+    () => shown?.rows.map((row) => (typeof row === 'number' ? row : withLive(row, live.get(row.id)))) ?? null,
+    [shown, live],
+  );
+  return { rows, isFiltered: shown?.isFiltered ?? false, error, refetch, onRange };
 }
 
 function Filters({
@@ -169,7 +160,10 @@ function Filters({
         placeholder="Any kind"
         clearable
         clearButtonProps={{ 'aria-label': 'Any kind' }}
-        data={Object.entries(kindWords).map(([value, label]) => ({ value: value as JobView['kind'], label }))}
+        data={Object.entries(kindWords).map(([value, label]) => ({
+          value: value as JobSummary['kind'],
+          label,
+        }))}
         value={filter.kind}
         onChange={(kind) => onChange({ ...filter, kind })}
       />
@@ -177,45 +171,62 @@ function Filters({
   );
 }
 
-const columns: readonly Column<JobView>[] = [
+/** Of one that is known. */
+function cell(draw: (job: JobSummary) => React.ReactNode): (row: WindowRow<JobSummary>) => React.ReactNode {
+  return (row) => (typeof row === 'number' ? null : draw(row));
+}
+
+const columns: readonly Column<WindowRow<JobSummary>>[] = [
   {
     id: 'name',
     title: 'Name',
     width: 'minmax(180px, 2.5fr)',
-    cell: ({ id, name }) => (
+    cell: cell(({ id, name }) => (
       <Anchor inherit href={hrefTo('jobs', id)} onClick={(event) => event.stopPropagation()}>
         <Name>{name}</Name>
       </Anchor>
-    ),
+    )),
   },
-  { id: 'kind', title: 'Kind', width: '100px', cell: ({ kind }) => kindWords[kind] },
-  { id: 'status', title: 'Status', width: '120px', cell: ({ status }) => <JobStatusMark status={status} /> },
+  { id: 'kind', title: 'Kind', width: '110px', cell: cell(({ kind }) => kindWords[kind]) },
+  {
+    id: 'status',
+    title: 'Status',
+    width: '120px',
+    cell: cell(({ status }) => <JobStatusMark status={status} />),
+  },
   {
     id: 'progress',
     title: 'Progress',
     width: 'minmax(140px, 1.2fr)',
-    cell: (job) => <ProgressCell job={job} />,
+    cell: cell((job) => <ProgressCell job={job} />),
   },
   {
     id: 'partitions',
     title: 'Partitions',
     width: 'minmax(200px, 1.6fr)',
-    cell: ({ partitions: { done, total, failed } }) =>
-      `${formatCount(done)} of ${formatCount(total)} done${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
+    cell: cell(
+      ({ partitions: { done, total, failed } }) =>
+        `${formatCount(done)} of ${formatCount(total)} done${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
+    ),
   },
   {
     id: 'left',
     title: 'Time',
     width: '110px',
-    cell: ({ remainingMs, startedAt, finishedAt }) => {
+    cell: cell(({ remainingMs, startedAt, finishedAt }) => {
       if (startedAt !== null && finishedAt !== null) return timeText(finishedAt - startedAt);
       return remainingMs === null ? '' : `${formatDuration(remainingMs)} left`;
-    },
+    }),
   },
-  { id: 'created', title: 'Submitted', width: '110px', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+  {
+    id: 'created',
+    title: 'Submitted',
+    width: '110px',
+    cell: cell(({ createdAt }) => <Ago at={createdAt} />),
+  },
 ];
 
-function ProgressCell({ job }: { readonly job: JobView }) {
+function ProgressCell({ job }: { readonly job: JobSummary }) {
   const share = shareDone(job);
   if (share === null) return <>counting</>;
   return (
@@ -227,7 +238,7 @@ function ProgressCell({ job }: { readonly job: JobView }) {
         text={unitsText(job)}
         tone={job.status === 'failed' ? 'bad' : 'normal'}
       />
-      <span className="number">{formatPercent(share * 100)}</span>
+      <span className="number">{percentText(job)}</span>
     </span>
   );
 }

@@ -1,6 +1,6 @@
 import type { JobLive } from '#shared/api/dashboard.ts';
 import type { JobKind } from '#shared/domain/job-spec.ts';
-import type { JobStatus, JobView, PartitionStatus, TaskView } from '#shared/domain/job.ts';
+import type { JobStatus, JobSummary, JobView, PartitionStatus, TaskView } from '#shared/domain/job.ts';
 import type { Tone } from '../../components/status.tsx';
 import {
   formatCount,
@@ -18,6 +18,11 @@ export const kindWords: Readonly<Record<JobKind, string>> = {
   inference: 'Inference',
   gang: 'Gang',
 };
+
+/** What the parts of a job are called. */
+export function partWord(kind: JobKind): 'partition' | 'rank' {
+  return kind === 'gang' ? 'rank' : 'partition';
+}
 
 export const jobStatusWords: Readonly<Record<JobStatus, readonly [word: string, tone: Tone]>> = {
   preparing: ['Preparing', 'busy'],
@@ -52,7 +57,7 @@ export function isFinished({ status }: Pick<JobView, 'status'>): boolean {
 }
 
 /** A job with what the event stream says of it since; a finished one stays as it is. */
-export function withLive(job: JobView, live: JobLive | undefined): JobView {
+export function withLive<J extends JobSummary>(job: J, live: JobLive | undefined): J {
   return live === undefined || isFinished(job) ? job : { ...job, ...live };
 }
 
@@ -63,18 +68,26 @@ export function shareDone({ units, status }: Pick<JobView, 'units' | 'status'>):
   return units.total === 0 ? 0 : Math.min(1, units.done / units.total);
 }
 
+/** Never 100 % before it is done; empty: how much there is to do is not known yet. */
+export function percentText(job: Pick<JobView, 'units' | 'status'>): string {
+  const share = shareDone(job);
+  if (share === null) return '';
+  return formatPercent(job.status === 'done' ? 100 : Math.min(99, share * 100));
+}
+
 /** `12,000 of 50,000 records · 24 %` */
 export function unitsText(job: Pick<JobView, 'units' | 'status'>): string {
   const { unit, total, done } = job.units;
   if (total === null) return `its ${unit} are being counted`;
   const amount = (value: number): string => (total >= 10_000_000 ? formatShort(value) : formatCount(value));
-  return `${amount(Math.floor(done))} of ${amount(total)} ${unit} · ${formatPercent((shareDone(job) ?? 0) * 100)}`;
+  return `${amount(Math.floor(done))} of ${amount(total)} ${unit} · ${percentText(job)}`;
 }
 
 export function partitionsText({
+  kind,
   partitions: { total, done, running, failed },
-}: Pick<JobView, 'partitions'>): string {
-  const parts = [`${formatCount(done)} of ${plural(total, 'partition')} done`];
+}: Pick<JobView, 'kind' | 'partitions'>): string {
+  const parts = [`${formatCount(done)} of ${plural(total, partWord(kind))} done`];
   if (running > 0) parts.push(`${formatCount(running)} running`);
   if (failed > 0) parts.push(`${formatCount(failed)} failed`);
   return parts.join(', ');

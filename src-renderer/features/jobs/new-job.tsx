@@ -34,6 +34,7 @@ import {
 import { kindWords } from './job-words.ts';
 import classes from './jobs.module.css';
 import { KindFields } from './kind-fields.tsx';
+import { ProgramsForbidden } from './programs-forbidden.tsx';
 import { runCommand } from './run-command.ts';
 
 /** @param from the job whose specification it begins with */
@@ -112,6 +113,7 @@ function Form({ first }: { readonly first: JobDraft }) {
                 </div>
               </Radio.Group>
             </Section>
+            <ProgramsForbidden kind={draft.kind} />
             <UploadList unfinishedOnly />
             <KindFields />
             <Where />

@@ -1,7 +1,7 @@
-import { useCallback, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { Button, Select } from '@mantine/core';
 import { IconListSearch } from '@tabler/icons-react';
-import { keepPreviousData, useInfiniteQuery, useQueries } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import type { ApiAnswer } from '#shared/api/calls.ts';
 import {
   partitionStatusSchema,
@@ -20,32 +20,34 @@ import { Name } from '../../components/text.tsx';
 import { formatAgo, formatCount, formatDuration, formatPercent, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { readKey } from '../../queries/queries.ts';
+import { useRowWindow, windowRows, type WindowRow } from '../../queries/row-window.ts';
 import { useNow } from '../../stores/clock.ts';
 import { Attempts } from './attempts.tsx';
-import { partitionStatusWords, timeText } from './job-words.ts';
+import { partitionStatusWords, partWord, timeText } from './job-words.ts';
 import classes from './jobs.module.css';
 
-/** One that has not been fetched is its index. */
-type Row = PartitionView | number;
+type Row = WindowRow<PartitionView>;
 const pageSize = 200;
 
 /** Every partition: only those in sight are asked for, however many there are. */
 export function Partitions({ job }: { readonly job: JobView }) {
   const [status, setStatus] = useState<PartitionStatus | null>(null);
   const [shown, setShown] = useState<number | null>(null);
+  const part = partWord(job.kind);
+  const title = `${part.charAt(0).toUpperCase()}${part.slice(1)}s`;
   const isCounted = job.kind === 'command' || job.kind === 'gang';
   const columns = useMemo(
-    () => columnsOf(setShown).filter(({ id }) => id !== 'range' || !isCounted),
-    [isCounted],
+    () => columnsOf(part, setShown).filter(({ id }) => id !== 'range' || !isCounted),
+    [part, isCounted],
   );
   return (
     <Section
-      title="Partitions"
+      title={title}
       flush
-      lead={plural(job.partitions.total, 'partition')}
+      lead={plural(job.partitions.total, part)}
       actions={
         <Select
-          aria-label="Status of partitions"
+          aria-label={`Status of ${part}s`}
           placeholder="Any status"
           clearable
           clearButtonProps={{ 'aria-label': 'Any status' }}
@@ -69,7 +71,7 @@ export function Partitions({ job }: { readonly job: JobView }) {
       ) : (
         <SomePartitions job={job} status={status} columns={columns} onClear={() => setStatus(null)} />
       )}
-      {shown !== null && <Attempts jobId={job.id} index={shown} onClose={() => setShown(null)} />}
+      {shown !== null && <Attempts jobId={job.id} part={part} index={shown} onClose={() => setShown(null)} />}
     </Section>
   );
 }
@@ -82,45 +84,27 @@ interface TableProps {
 function AllPartitions({ job, columns }: TableProps) {
   const api = useApi();
   const { total } = job.partitions;
-  const [range, setRange] = useState({ from: 0, to: 0 });
-  const onRange = useCallback((from: number, to: number) => {
-    const pages = { from: Math.floor(from / pageSize), to: Math.floor(to / pageSize) };
-    setRange((known) => (known.from === pages.from && known.to === pages.to ? known : pages));
-  }, []);
-  const pages = Array.from({ length: range.to - range.from + 1 }, (_, index) => range.from + index);
-  const { views, error } = useQueries({
-    queries: pages.map((page) => {
-      const options = {
-        params: { job: job.id },
-        query: { from: String(page * pageSize), limit: String(pageSize) },
-      };
-      return {
-        queryKey: readKey('jobPartitions', options),
-        queryFn: ({ signal }: { signal: AbortSignal }): Promise<ApiAnswer<'jobPartitions'>> =>
-          api.call('jobPartitions', { ...options, signal }),
-      };
-    }),
-    combine: combinePages,
+  const { pages, error, refetch, onRange } = useRowWindow((query) => {
+    const options = { params: { job: job.id }, query };
+    return {
+      queryKey: readKey('jobPartitions', options),
+      queryFn: ({ signal }) => api.call('jobPartitions', { ...options, signal }),
+    };
   });
-  const rows = useMemo<Row[]>(() => {
-    const known = new Map(views.map((view) => [view.index, view]));
-    return Array.from({ length: total }, (_, index) => known.get(index) ?? index);
-  }, [views, total]);
+  const rows = useMemo(
+    () =>
+      windowRows(
+        total,
+        pages.map(({ from, answer }) => ({ from, rows: answer.partitions })),
+      ),
+    [pages, total],
+  );
   return (
     <>
-      {error !== null && <ErrorState title="The partitions are not known" error={error as CoveyError} />}
+      {error !== null && <ErrorState title="The partitions are not known" error={error} onRetry={refetch} />}
       <PartitionTable rows={rows} columns={columns} onRange={onRange} />
     </>
   );
-}
-
-function combinePages(
-  results: readonly { readonly data: ApiAnswer<'jobPartitions'> | undefined; readonly error: Error | null }[],
-) {
-  return {
-    views: results.flatMap(({ data }) => data?.partitions ?? []),
-    error: results.find(({ error }) => error !== null)?.error ?? null,
-  };
 }
 
 function SomePartitions({
@@ -205,7 +189,7 @@ function indexOf(row: Row): number {
   return typeof row === 'number' ? row : row.index;
 }
 
-function columnsOf(show: (index: number) => void): readonly Column<Row>[] {
+function columnsOf(part: string, show: (index: number) => void): readonly Column<Row>[] {
   /** Of one that is there. */
   const cell =
     (draw: (view: PartitionView) => React.ReactNode) =>
@@ -281,12 +265,13 @@ function columnsOf(show: (index: number) => void): readonly Column<Row>[] {
       titleHidden: true,
       width: '80px',
       align: 'right',
+      pinned: true,
       cell: cell(({ index, attempts }) =>
         attempts === 0 ? null : (
           <Button
             size="compact-xs"
             variant="default"
-            aria-label={`Log of partition ${index}`}
+            aria-label={`Log of ${part} ${index}`}
             onClick={() => show(index)}
           >
             Log

@@ -7,7 +7,7 @@ import { Name } from '../../components/text.tsx';
 import { formatBytes, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { DownloadButton } from '../artifacts/download.tsx';
-import { isFinished } from './job-words.ts';
+import { isFinished, partWord } from './job-words.ts';
 
 type ResultArtifact = NonNullable<JobView['result']>['artifacts'][number];
 
@@ -22,7 +22,7 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
       <Stack gap="sm">
         {missing > 0 && (
           <Alert color="yellow" title="It is incomplete">
-            {plural(missing, 'partition')} {missing === 1 ? 'has' : 'have'} no result.
+            {plural(missing, partWord(job.kind))} {missing === 1 ? 'has' : 'have'} no result.
           </Alert>
         )}
         {value !== null && <CodeBlock value={valueText(value)} what="the result" />}
@@ -55,6 +55,7 @@ const columns: readonly Column<ResultArtifact>[] = [
     titleHidden: true,
     width: '60px',
     align: 'right',
+    pinned: true,
     cell: (artifact) => <DownloadButton artifact={artifact} compact />,
   },
 ];

@@ -17,6 +17,7 @@ import { nodeFigures, systemText } from './figures.ts';
 import { chartRows, mergeSamples, toSample, type ChartRow, type NodeSample } from './history-rows.ts';
 import { MachineActions } from './machine-actions.tsx';
 import { WhyNot } from './machine-card.tsx';
+import { MachineTasks } from './machine-tasks.tsx';
 import classes from './nodes.module.css';
 
 const none: readonly never[] = [];
@@ -59,6 +60,7 @@ export function MachineDetail({
           <WhyNot node={node} />
           <Charts node={node} />
           <Work node={node} />
+          <MachineTasks node={node} />
           <Hardware node={node} />
         </Stack>
       </Page>
@@ -256,7 +258,7 @@ function Work({ node }: { readonly node: NodeView }) {
     },
   ];
   return (
-    <Section title="What runs there" flush>
+    <Section title="Models there" flush>
       <DataTable
         label={`Engines on ${plainText(node.name)}`}
         rows={rows}

@@ -45,6 +45,7 @@ const node: NodeView = nodeViewSchema.parse({
   drain: null,
   pausedAt: null,
   lend: null,
+  compute: null,
   deployments: [],
   engines: [],
 });

@@ -22,6 +22,7 @@ import { Figures } from './figures.tsx';
 import { MachineList } from './machine-list.tsx';
 import './overview.css';
 import { RecentEvents } from './recent-events.tsx';
+import { RunningJobs, useJobsUnderWay } from './running-jobs.tsx';
 import { RunningModels } from './running-models.tsx';
 import { SpeedChart } from './speed-chart.tsx';
 
@@ -93,6 +94,7 @@ function Loaded(props: {
                 <RunningModels deployments={deployments} />
               )}
             </Section>
+            <RunningJobs hasMachines={nodes.length > 0} />
             <RecentEvents />
           </div>
           <div>
@@ -113,6 +115,7 @@ function Health(props: {
   readonly attention: readonly Attention[];
 }) {
   const { nodes, deployments, attention } = props;
+  const jobs = useJobsUnderWay();
   const ready = nodes.filter((node) => node.eligible).length;
   const serving = deployments.filter(({ status }) => status === 'ready').length;
   const troubles = attention.filter(({ tone }) => tone === 'bad').length;
@@ -134,6 +137,7 @@ function Health(props: {
         {serving === 0
           ? 'no model serves'
           : `${plural(serving, 'model')} ${serving === 1 ? 'serves' : 'serve'}`}
+        {jobs === null || jobs === 0 ? '' : `, ${plural(jobs, 'job')} ${jobs === 1 ? 'runs' : 'run'}`}
       </span>
     </span>
   );

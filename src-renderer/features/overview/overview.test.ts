@@ -25,6 +25,7 @@ function node(name: string, changes: Partial<NodeView> = {}): NodeView {
     drain: null,
     pausedAt: null,
     lend: null,
+    compute: null,
     deployments: [],
     engines: [],
     ...changes,

@@ -23,7 +23,7 @@ beforeEach(async () => {
     };
   const service: JobService = {
     submit: noted('submit', view),
-    list: noted('list', { jobs: [view], more: false }),
+    list: noted('list', { jobs: [view], total: 1, more: false }),
     job(ref) {
       if (ref === view.id) return view;
       throw new CoveyError('job_not_found', `There is no job "${ref}".`, { field: 'job' });
@@ -92,18 +92,18 @@ describe('the routes of jobs', () => {
   });
 
   test('queries are numbers with defaults, others are refused', async () => {
-    await call('GET', '/jobs?limit=5&status=done');
+    await call('GET', '/jobs?limit=5&status=done,failed&kind=map&text=sum&from=7');
     await call('GET', `/jobs/${view.id}/partitions?from=3`);
     await call('GET', `/jobs/${view.id}/log?index=2`);
     await call('GET', `/tasks?node=desk`);
     expect(calls).toEqual([
-      ['list', { limit: 5, status: 'done' }],
+      ['list', { limit: 5, status: ['done', 'failed'], kind: ['map'], text: 'sum', from: 7 }],
       ['partitions', view.id, { from: 3, limit: 200 }],
       ['log', view.id, { index: 2 }],
       ['tasks', { node: 'desk', limit: 200 }],
     ]);
     expect((await call('GET', '/jobs?limit=0')).status).toBe(400);
-    expect((await call('GET', '/jobs?status=bored')).body).toMatchObject({ error: { field: 'status' } });
+    expect((await call('GET', '/jobs?status=bored')).body).toMatchObject({ error: { field: 'status.0' } });
     expect((await call('GET', '/tasks?job=x')).body).toMatchObject({ error: { field: 'job' } });
   });
 
