@@ -1,21 +1,24 @@
 import { createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { NodeId, TaskId } from '#shared/lib/ids.ts';
-import { reservePorts } from './gang-ports.ts';
+import { createPortReserve } from './gang-ports.ts';
 import { gangVariables } from './gang-variables.ts';
 
 const node = (letter: string): NodeId => letter.repeat(64) as NodeId;
 
 describe('ports of a rank', () => {
+  const range = { interface: 'lo', ports: { from: 23_100, to: 23_103 } };
+  const all = [23_100, 23_101, 23_102, 23_103];
+
   it('are kept until they are released, within the range', async () => {
-    const range = { interface: 'lo', ports: { from: 23_100, to: 23_103 } };
-    const first = await reservePorts(3, range, () => 0.6);
+    const first = await createPortReserve(() => 0.6).reserve(3, range);
     expect(new Set(first.ports).size).toBe(3);
     expect(first.ports.every((port) => port >= 23_100 && port <= 23_103)).toBe(true);
-    await expect(reservePorts(2, range, () => 0)).rejects.toMatchObject({ code: 'gang_incomplete' });
+    const other = createPortReserve(() => 0);
+    await expect(other.reserve(2, range)).rejects.toMatchObject({ code: 'gang_incomplete' });
     await first.release();
-    const again = await reservePorts(4, range, () => 0);
-    expect(again.ports).toEqual([23_100, 23_101, 23_102, 23_103]);
+    const again = await other.reserve(4, range);
+    expect(again.ports).toEqual(all);
     await again.release();
     await again.release();
     const server = createServer().listen(23_100, again.host);
@@ -23,9 +26,27 @@ describe('ports of a rank', () => {
     server.close();
   });
 
+  it("are nobody else's before the rank is over, though it does not listen there yet", async () => {
+    const reserve = createPortReserve(() => 0);
+    const first = await reserve.reserve(3, range);
+    await first.release();
+    await expect(reserve.reserve(2, range)).rejects.toMatchObject({ code: 'gang_incomplete' });
+    const second = await reserve.reserve(1, range);
+    expect(second.ports).toEqual([23_103]);
+    await first.end();
+    await first.end();
+    const third = await reserve.reserve(3, range);
+    expect(third.ports).toEqual([23_100, 23_101, 23_102]);
+    await Promise.all([second.end(), third.end()]);
+    const last = await reserve.reserve(4, range);
+    expect(last.ports).toEqual(all);
+    await last.end();
+  });
+
   it('need an interface that is there', async () => {
     const network = { interface: 'none0', ports: { from: 20_000, to: 20_001 } };
-    await expect(reservePorts(1, network, () => 0)).rejects.toMatchObject({ code: 'network_forbidden' });
+    const reserve = createPortReserve(() => 0);
+    await expect(reserve.reserve(1, network)).rejects.toMatchObject({ code: 'network_forbidden' });
   });
 });
 

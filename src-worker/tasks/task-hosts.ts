@@ -11,7 +11,7 @@ import type { ArtifactCache } from '../artifacts/cache.ts';
 import type { KernelNews, KernelSupervisor } from '../engines/kernels/kernel-supervisor.ts';
 import type { RunnerNews, RunnerSupervisor } from '../engines/task-runner/runner-supervisor.ts';
 import { gangVariables } from './gang-variables.ts';
-import { reservePorts, type ReservedPorts } from './gang-ports.ts';
+import { createPortReserve, type ReservedPorts } from './gang-ports.ts';
 import type { DialGateway } from './inference/gateway-client.ts';
 import { runInference } from './inference/run-inference.ts';
 import type { StagedJob, Staging } from './staging.ts';
@@ -56,6 +56,7 @@ export function createTaskHosts(options: {
 }): TaskHosts {
   const { kernels, runner, staging, cache, report } = options;
   const held = new Map<TaskId, Held>();
+  const portReserve = createPortReserve(options.random);
   /** Kernel tasks that wait for their input; the others are with their host. */
   const waitingKernels = new Map<TaskId, TaskToStart>();
 
@@ -193,7 +194,7 @@ export function createTaskHosts(options: {
     if (work.kind !== 'gang' || !gang) throw new CoveyError('internal_error', 'it came without a rank');
     const { signal } = entry.stopping;
     const network = work.program.network === 'lan' ? options.network() : null;
-    entry.ports = await reservePorts(work.ports, network, options.random);
+    entry.ports = await portReserve.reserve(work.ports, network);
     signal.throwIfAborted();
     const { host, ports } = entry.ports;
     const gone = new Promise<GangGo>((resolve) => (entry.onGo = resolve));
@@ -255,7 +256,7 @@ export function createTaskHosts(options: {
   /** Its directory goes, with its secrets, before its end is told. */
   const forget = async (entry: Held, tell: () => void): Promise<void> => {
     held.delete(entry.task.assignment.taskId);
-    await entry.ports?.release();
+    await entry.ports?.end();
     await rm(entry.directory, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
     tell();
   };
