@@ -257,8 +257,7 @@ it('a model split over two workers answers, shows its links, and leaves nothing 
   for (const pid of [leader.pid, stage.pid]) expect(await identifyProcess(pid ?? 0)).toBeNull();
   for (const node of nodes) {
     const journalled = readdirSync(join(node.dataDirectory, 'journal', 'engines'));
-    // The kernel host stays for the next task.
-    expect(journalled.filter((name) => !name.startsWith('kernel-host-'))).toEqual([]);
+    expect(journalled).toEqual([]);
   }
 });
 

@@ -11,7 +11,6 @@ import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import type { ProcessHost } from '../src-main/nodejs/process-host/process-host.ts';
 import type { PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { createArtifactCache, type ArtifactCacheOptions } from './artifacts/artifact-cache.ts';
-import { sweepEngines } from './journal/sweep.ts';
 import type { LendPort } from './lend/lend-monitor.ts';
 import { withinLimits } from './lend/limits.ts';
 import { createMachineProbe } from './probe/machine-probe.ts';
@@ -97,15 +96,14 @@ const logEveryMs = 1_000;
 const evidenceMs = 1_000;
 
 /**
- * The worker role: ends what an earlier run left behind, then keeps a session to the controller and runs what it
- * assigns. Resolves when it has begun; whether a session comes about shows in `status`.
+ * The worker role: keeps a session to the controller and runs what it assigns. What an earlier run left behind has been
+ * ended before. Resolves when it has begun; whether a session comes about shows in `status`.
  */
 export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const { controller, transport, clock, lend } = options;
   const journalDirectory = join(options.dataDirectory, 'journal');
   const forwarder = createLogForwarder(options.logger, () => clock.now());
   const { logger } = forwarder;
-  await sweepEngines(journalDirectory, logger);
 
   const probe = createMachineProbe({
     dataDirectory: options.dataDirectory,

@@ -9,9 +9,14 @@ import { namingFullDisk } from '../nodejs/disk-full.ts';
 import { ensureIdentity, type Identity } from '../nodejs/identity/identity.ts';
 import { findOwnEngine } from '../nodejs/own-engine.ts';
 import type { ProcessHost } from '../nodejs/process-host/process-host.ts';
+import { journalledHosts } from '../../src-worker/journal/journalled-hosts.ts';
+import { sweepEngines } from '../../src-worker/journal/sweep.ts';
 import type { WorkerEngine } from '../../src-worker/worker-engine.ts';
 
-/** What both roles stand on: the locked data directory, the key, the engine, and a way to fork children. */
+/**
+ * What both roles stand on: the locked data directory, the key, the engine, and a way to fork children that the next start
+ * knows of.
+ */
 export interface Foundation {
   readonly data: DataDirectory;
   readonly identity: Identity;
@@ -20,16 +25,22 @@ export interface Foundation {
   readonly logger: Logger;
 }
 
-/** @param options.engine overrides where the engine is looked for */
+/**
+ * Ends what an earlier run in this directory left behind: it may hold our port.
+ * @param options.engine overrides where the engine is looked for
+ */
 export async function layFoundation(options: {
   readonly data: string | undefined;
   readonly engine: string | undefined;
   readonly processHost: ProcessHost;
   readonly logger: Logger;
 }): Promise<Foundation> {
-  const { processHost, logger } = options;
+  const { logger } = options;
   const data = await openDataDirectory(options.data ?? defaultDataDirectory(), { logger });
   try {
+    const journalDirectory = join(data.path, 'journal');
+    await sweepEngines(journalDirectory, logger);
+    const processHost = journalledHosts(options.processHost, journalDirectory);
     const identity = await ensureIdentity(join(data.path, 'identity'), { logger, now: Date.now });
     const engine = await findOwnEngine(options.engine);
     return { data, identity, engine, processHost, logger };

@@ -78,6 +78,31 @@ describe.runIf(process.platform === 'linux')('the journal of engines', () => {
     await vi.waitFor(() => expect(existsSync(path)).toBe(false));
   });
 
+  it('has processes whose number is known only when they run', async () => {
+    const child = await sleeper();
+    const known: { pid?: number } = {};
+    const messages: ((message: unknown) => void)[] = [];
+    const hosts = journalledHosts(
+      {
+        fork: () => ({
+          get pid() {
+            return known.pid;
+          },
+          send: () => undefined,
+          onMessage: (listener) => messages.push(listener),
+          onExit: () => undefined,
+          kill: () => undefined,
+        }),
+      },
+      journal,
+    );
+    hosts.fork('transport-host', { label: 'transport' });
+    known.pid = child.pid;
+    for (const say of [...messages, ...messages]) say({ type: 'ready' });
+    const path = recordPath(journal, `transport-host-${child.pid}`);
+    await vi.waitFor(() => expect(readFileSync(path, 'utf8')).toContain(process.execPath));
+  });
+
   it.each([
     ['started at another time', { startedAt: '1' }],
     ['of another program', { executable: '/usr/bin/other' }],

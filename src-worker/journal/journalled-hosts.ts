@@ -2,21 +2,29 @@ import type { ProcessHost } from '../../src-main/nodejs/process-host/process-hos
 import { forgetEngine, recordEngine } from './engine-record.ts';
 
 /**
- * The same, with the processes that it forks in the journal of engines. One that hangs or was stopped does not hear that
- * its worker is gone: the next start of the worker ends it, and what it had started ends with it.
+ * The same, with the processes that it forks in the journal. One that hangs or was stopped does not hear that its parent
+ * is gone, and holds its port: the next start ends it, and what it had started ends with it.
  */
 export function journalledHosts(processHost: ProcessHost, journalDirectory: string): ProcessHost {
   return {
     fork(entry, options) {
       const host = processHost.fork(entry, options);
-      const { pid } = host;
-      if (pid === undefined) return host;
-      const id = `${entry}-${pid}`;
-      const recorded = recordEngine(journalDirectory, id, { pid, executable: process.execPath }).catch(
+      let recorded: Promise<string> | null = null;
+      const record = (executable?: string): void => {
+        const { pid } = host;
+        if (pid === undefined || recorded) return;
+        const id = `${entry}-${pid}`;
         // Without a record nobody looks for it.
-        () => undefined,
-      );
-      host.onExit(() => void recorded.then(() => forgetEngine(journalDirectory, id)));
+        recorded = recordEngine(journalDirectory, id, { pid, executable }).then(
+          () => id,
+          () => id,
+        );
+      };
+      // It may still be this very program, until it becomes its own.
+      record(process.execPath);
+      // Electron tells the number only when the process runs; the program of one may then be another than its own.
+      if (!recorded) host.onMessage(() => record());
+      host.onExit(() => void recorded?.then((id) => forgetEngine(journalDirectory, id)));
       return host;
     },
   };

@@ -16,7 +16,7 @@ const waitMs = 3_000;
 const pollMs = 25;
 
 /**
- * Ends engines that outlived an earlier run of this worker and empties the journal of them. A process is ours
+ * Ends engines and processes of ours that outlived an earlier run here and empties the journal of them. A process is ours
  * only if pid, start time and executable all agree; everything else is left alone. Resolves when they are gone
  * or after 3 s.
  */
@@ -30,12 +30,15 @@ export async function sweepEngines(journalDirectory: string, logger: Logger): Pr
 export async function sweepEngine(journalDirectory: string, engineId: string, logger: Logger): Promise<void> {
   const record = readRecord(recordPath(journalDirectory, engineId));
   if (record && (await isOurs(record))) {
-    logger.warn('ending an engine that outlived its host', { engine: engineId, pid: record.pid });
+    logger.warn('ending a process that outlived who started it', { process: engineId, pid: record.pid });
     killGroup(record.pid);
     const deadline = performance.now() + waitMs;
     while (await isOurs(record)) {
       if (performance.now() > deadline) {
-        logger.error('an engine does not end', { engine: engineId, pid: record.pid });
+        logger.error('a process that outlived who started it does not end', {
+          process: engineId,
+          pid: record.pid,
+        });
         break;
       }
       await delay(pollMs);

@@ -18,7 +18,6 @@ import { createKernelSupervisor } from '../engines/kernels/kernel-supervisor.ts'
 import { probeLimits } from '../engines/task-runner/limits/probe-limits.ts';
 import { createRunnerSupervisor } from '../engines/task-runner/runner-supervisor.ts';
 import { probeSandbox } from '../engines/task-runner/sandbox/probe-sandbox.ts';
-import { journalledHosts } from '../journal/journalled-hosts.ts';
 import { openTaskJournal } from '../journal/task-journal.ts';
 import type { LendPort } from '../lend/lend-monitor.ts';
 import { computeFacts, taskRules, type ComputeProbe } from './compute-facts.ts';
@@ -69,11 +68,10 @@ export async function createTaskRuntime(options: {
   readonly clock: Clock;
   readonly random: () => number;
 }): Promise<TaskRuntime> {
-  const { dataDirectory, engineDirectory, isController, lend, clock } = options;
+  const { dataDirectory, engineDirectory, isController, processHost, lend, clock } = options;
   const logger = options.logger.child({ part: 'tasks' });
   const directory = join(dataDirectory, 'tasks');
   const journalDirectory = join(dataDirectory, 'journal');
-  const processHost = journalledHosts(options.processHost, journalDirectory);
   // Whatever an earlier run left: its tasks are over.
   await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
   await mkdir(join(directory, 'jobs'), { recursive: true, mode: 0o700 });
