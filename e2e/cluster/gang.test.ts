@@ -2,19 +2,22 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { z } from 'zod';
+import type { JobView } from '#shared/domain/job.ts';
+import type { gangJobSchema } from '#shared/domain/job-spec.ts';
 import { readJobDocument } from '../../src-main/cli/job-document.ts';
 import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
 import { checkout } from '../support/checkout.ts';
 import { runCovey } from '../support/cli.ts';
-import type { RunningNode } from '../support/cluster.ts';
 import { mpiMissing, mpiProgram, torchMissing } from '../support/gang-programs.ts';
-import { gangPorts, startGangMachines, type GangMachines } from '../support/gang-machines.ts';
+import { startJobMachines, type JobMachines } from '../support/job-machines.ts';
 import { createNetwork, netnsMissing, removeLeftoverNetworks, type Network } from '../support/netns.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
 
 /** Ranks of one program that start together, talk to one another and end together, over two real workers. */
 const cluster = useCluster();
+const gangPorts = { from: 21_000, to: 21_399 };
 const unconfined = (await probeSandbox()).problem;
 
 /** Every rank listens on its own port, connects to all others, and adds up what they say. */
@@ -50,8 +53,15 @@ open(os.environ['COVEY_OUTPUT'] + '/total', 'w').write(str(total))
 `;
 const python = ['/usr/bin/python3'];
 
-async function checkRendezvous(machines: GangMachines, addresses: readonly string[]): Promise<void> {
-  const { id } = await machines.submit({
+function submitGang(
+  machines: JobMachines,
+  spec: Omit<z.input<typeof gangJobSchema>, 'kind'>,
+): Promise<JobView> {
+  return machines.submit({ network: 'lan', ...spec, kind: 'gang' });
+}
+
+async function checkRendezvous(machines: JobMachines, addresses: readonly string[]): Promise<void> {
+  const { id } = await submitGang(machines, {
     ranks: 4,
     perNode: 2,
     script: rendezvous,
@@ -73,7 +83,7 @@ async function checkRendezvous(machines: GangMachines, addresses: readonly strin
     expect(await machines.log(id, rank)).toBe(`rank ${rank} of 4 local ${rank % 2} of 2 total 30\n`);
   }
   expect(view.shares.filter(({ donePercent }) => donePercent === 50)).toHaveLength(2);
-  const said = await machines.submit({
+  const said = await submitGang(machines, {
     ranks: 2,
     perNode: 1,
     command: ['/bin/sh', '-c', 'echo $COVEY_HOSTS'],
@@ -83,26 +93,27 @@ async function checkRendezvous(machines: GangMachines, addresses: readonly strin
 }
 
 /** Programs of tasks, in or on their way into a sandbox. */
-const programs = (workers: readonly RunningNode[]): string[] =>
-  workers.flatMap((worker) =>
-    worker
+const programs = (machines: JobMachines): string[] =>
+  machines.names.flatMap((name) =>
+    machines
+      .worker(name)
       .processes()
       .map(({ command }) => command)
       .filter((command) => /bwrap|\/bin\/sh|python3/.test(command)),
   );
 
-const nothingRuns = (machines: GangMachines): Promise<true> =>
+const nothingRuns = (machines: JobMachines): Promise<true> =>
   waitFor(
     'all programs to be gone',
     () => {
-      const left = programs(machines.workers);
+      const left = programs(machines);
       if (left.length > 0) throw new Error(left.join('; '));
       return true as const;
     },
     15_000,
   );
 
-const running = (machines: GangMachines, id: string, start = 1): Promise<unknown> =>
+const running = (machines: JobMachines, id: string, start = 1): Promise<unknown> =>
   waitFor(
     'every rank to run',
     async () => {
@@ -118,9 +129,11 @@ const running = (machines: GangMachines, id: string, start = 1): Promise<unknown
   );
 
 describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unconfined})`}`, () => {
-  let machines: GangMachines;
+  let machines: JobMachines;
   beforeEach(async () => {
-    machines = await startGangMachines(cluster.current, 'lo', ['anna', 'ben']);
+    machines = await startJobMachines(cluster.current, ['anna', 'ben'], {
+      network: { interface: 'lo', ports: gangPorts },
+    });
   });
 
   test('ranks find one another over TCP, and each has its log and its outputs', async () => {
@@ -128,7 +141,7 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
   });
 
   test('ports are of the range that the owners have set, free, and as many as were asked for', async () => {
-    const { id } = await machines.submit({
+    const { id } = await submitGang(machines, {
       ranks: 2,
       perNode: 1,
       ports: 3,
@@ -149,13 +162,13 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
   });
 
   test('a gang for which there are too few machines waits with nothing started, until there are enough', async () => {
-    const { id } = await machines.submit({
+    const { id } = await submitGang(machines, {
       ranks: 3,
       perNode: 1,
       command: ['/bin/sh', '-c', 'echo start $COVEY_START rank $COVEY_RANK'],
     });
     // What comes later and fits is done meanwhile: so it was looked at, and not for want of time.
-    const other = await machines.submit({ ranks: 2, perNode: 1, command: ['true'] });
+    const other = await submitGang(machines, { ranks: 2, perNode: 1, command: ['true'] });
     expect(await machines.finished(other.id)).toMatchObject({ status: 'done' });
     const waiting = await machines.view(id);
     expect(waiting).toMatchObject({
@@ -172,7 +185,7 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
     const script = `echo "start $COVEY_START rank $COVEY_RANK"
       if [ "$COVEY_RANK" = 1 ] && [ "$COVEY_START" -le "$WRONG" ]; then sleep 1; exit 7; fi
       if [ "$COVEY_START" -le "$WRONG" ]; then sleep 600; fi`;
-    const once = await machines.submit({ ranks: 3, script, env: { WRONG: '1' } });
+    const once = await submitGang(machines, { ranks: 3, script, env: { WRONG: '1' } });
     const failed = await machines.finished(once.id);
     expect(failed).toMatchObject({ status: 'failed', partitions: { done: 0 } });
     expect(failed.error?.message).toContain('7');
@@ -180,11 +193,11 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
     expect(await machines.log(once.id, 1)).toBe('start 1 rank 1\n');
     expect(await machines.log(once.id, 0)).toBe('start 1 rank 0\n');
 
-    const twice = await machines.submit({ ranks: 3, script, env: { WRONG: '1' }, restarts: 1 });
+    const twice = await submitGang(machines, { ranks: 3, script, env: { WRONG: '1' }, restarts: 1 });
     expect(await machines.finished(twice.id)).toMatchObject({ status: 'done', partitions: { done: 3 } });
     expect(await machines.log(twice.id, 0)).toBe('start 2 rank 0\n');
 
-    const thrice = await machines.submit({ ranks: 3, script, env: { WRONG: '9' }, restarts: 1 });
+    const thrice = await submitGang(machines, { ranks: 3, script, env: { WRONG: '9' }, restarts: 1 });
     expect(await machines.finished(thrice.id)).toMatchObject({ status: 'failed' });
     expect(await machines.log(thrice.id, 1)).toBe('start 2 rank 1\n');
     await nothingRuns(machines);
@@ -192,20 +205,20 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
 
   test('a cancelled gang ends everywhere, also what ignores being told', async () => {
     const script = `trap '' TERM; echo "start $COVEY_START"; while :; do sleep 0.2; done`;
-    const { id } = await machines.submit({ ranks: 4, perNode: 2, script });
+    const { id } = await submitGang(machines, { ranks: 4, perNode: 2, script });
     await running(machines, id);
-    await machines.controller.client.call('cancelJob', { params: { job: id } });
+    await machines.controller().client.call('cancelJob', { params: { job: id } });
     expect(await machines.finished(id, 30_000)).toMatchObject({ status: 'cancelled' });
     await nothingRuns(machines);
   });
 
   test('a machine that dies takes its gang down, which begins again on what is left', async () => {
     const script = `echo "start $COVEY_START rank $COVEY_RANK"; if [ $COVEY_START = 1 ]; then sleep 600; fi`;
-    const { id } = await machines.submit({ ranks: 2, script, restarts: 1 });
+    const { id } = await submitGang(machines, { ranks: 2, script, restarts: 1 });
     await running(machines, id);
     const { shares } = await machines.view(id);
     expect(shares.filter(({ running: tasks }) => tasks === 1)).toHaveLength(2);
-    await machines.workers[1]?.crash();
+    await machines.worker('ben').crash();
     const view = await machines.finished(id);
     expect(view).toMatchObject({ status: 'done', partitions: { done: 2 } });
     expect(view.shares.find(({ nodeName }) => nodeName === 'anna')?.donePercent).toBe(100);
@@ -226,13 +239,14 @@ describe.skipIf(noNetwork !== null)(
   `gangs over a network${noNetwork === null ? '' : ` (${noNetwork})`}`,
   () => {
     let network: Network;
-    let machines: GangMachines;
+    let machines: JobMachines;
     beforeAll(() => removeLeftoverNetworks());
     beforeEach(async () => {
       network = createNetwork(['desk', 'left', 'right']);
       const { hosts } = network;
       const on = (name: string) => ({ ...(hosts[name] ? { host: hosts[name] } : {}) });
-      machines = await startGangMachines(cluster.current, 'eth0', ['left', 'right'], {
+      machines = await startJobMachines(cluster.current, ['left', 'right'], {
+        network: { interface: 'eth0', ports: gangPorts },
         controller: { ...on('desk'), api: '127.0.0.1:0' },
         worker: on,
       });
@@ -288,8 +302,8 @@ if rank == 0: torch.save(model.module.state_dict(), os.environ['COVEY_OUTPUT'] +
 dist.destroy_process_group()
 `;
 
-async function checkTorch(machines: GangMachines): Promise<void> {
-  const { id } = await machines.submit({
+async function checkTorch(machines: JobMachines): Promise<void> {
+  const { id } = await submitGang(machines, {
     ranks: 2,
     perNode: 1,
     script: training,
@@ -304,19 +318,19 @@ async function checkTorch(machines: GangMachines): Promise<void> {
   expect(view.result?.artifacts.map(({ name }) => name)).toEqual(['0/model.pt']);
 }
 
-async function checkMpi(machines: GangMachines): Promise<void> {
+async function checkMpi(machines: JobMachines): Promise<void> {
   const { directory } = cluster.current;
   const source = path.join(directory, 'program.c');
   const program = path.join(directory, 'program');
   writeFileSync(source, mpiProgram);
   execFileSync('mpicc.mpich', ['-o', program, source], { timeout: 60_000 });
-  const put = await runCovey(machines.controller, ['artifacts', 'put', program, '--json']);
+  const put = await runCovey(machines.controller(), ['artifacts', 'put', program, '--json']);
   expect(put).toMatchObject({ code: 0 });
   const file = path.join(checkout, 'resources', 'templates', 'mpi.yaml');
   const spec = readJobDocument(readFileSync(file, 'utf8'), file);
   if (spec.kind !== 'gang') throw new Error(`it is a job of kind ${spec.kind}`);
   const { kind: _kind, ...rest } = spec;
-  const { id } = await machines.submit({
+  const { id } = await submitGang(machines, {
     ...rest,
     inputs: [{ artifact: 'program', path: 'program' }],
     env: { PROCESSES: '2' },

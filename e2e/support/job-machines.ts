@@ -5,7 +5,7 @@ import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { jobSpecSchema } from '#shared/domain/job-spec.ts';
 import type { JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
 import { runCovey } from './cli.ts';
-import type { Cluster, RunningController, RunningNode } from './cluster.ts';
+import type { Cluster, NodeOptions, RunningController, RunningNode } from './cluster.ts';
 import { listProcesses, type ProcessInfo } from './processes.ts';
 import { untilEligible } from './split-cluster.ts';
 import { waitFor } from './wait.ts';
@@ -14,6 +14,16 @@ import { waitFor } from './wait.ts';
 export const lentCpus = 2;
 
 type SpecInput = z.input<typeof jobSpecSchema>;
+
+export interface JobMachinesOptions {
+  /** What programs may see where their job asks for it; absent: nothing. `lo` where all machines are this one. */
+  readonly network?: {
+    readonly interface: string;
+    readonly ports: { readonly from: number; readonly to: number };
+  };
+  readonly controller?: NodeOptions;
+  readonly worker?: (name: string) => NodeOptions;
+}
 
 /**
  * A controller and workers whose owners let programs run, each with a place where it comes back after its end, as a
@@ -24,6 +34,8 @@ export interface JobMachines {
   /** The newest of its starts. */
   controller(): RunningController;
   worker(name: string): RunningNode;
+  /** One more worker. */
+  add(name: string): Promise<void>;
   /** Starts it again; whoever calls has ended it. */
   returnController(): Promise<void>;
   returnWorker(name: string): Promise<void>;
@@ -31,6 +43,8 @@ export interface JobMachines {
   submit(spec: SpecInput): Promise<JobView>;
   view(id: string): Promise<JobView>;
   partitions(id: string): Promise<PartitionView[]>;
+  /** What the newest attempt at a partition has printed so far. */
+  log(id: string, index: number): Promise<string>;
   /** Every attempt that is still known. */
   tasks(id: string): Promise<TaskView[]>;
   /** The job once it is over, however; the controller may be away meanwhile. */
@@ -53,17 +67,24 @@ export function hostsOf(node: RunningNode, program: HostProgram): ProcessInfo[] 
   return node.processes().filter(({ command }) => command.includes(`${program}.js`));
 }
 
-export async function startJobMachines(cluster: Cluster, names: readonly string[]): Promise<JobMachines> {
-  let controller = await cluster.startController({ name: 'hub' });
+export async function startJobMachines(
+  cluster: Cluster,
+  first: readonly string[],
+  options: JobMachinesOptions = {},
+): Promise<JobMachines> {
+  let controller = await cluster.startController({ name: 'hub', ...options.controller });
   const workers = new Map<string, RunningNode>();
-  for (const name of names) {
+  const start = async (name: string): Promise<void> => {
     const dataDirectory = path.join(cluster.directory, name);
     mkdirSync(dataDirectory, { mode: 0o700 });
-    const lend = { kinds: { commands: true }, limits: { cpuThreads: lentCpus } };
+    const { network = null } = options;
+    const lend = { kinds: { commands: true }, limits: { cpuThreads: lentCpus }, network };
     writeFileSync(path.join(dataDirectory, 'config.json'), JSON.stringify({ lend }), { mode: 0o600 });
-    workers.set(name, await cluster.startWorker({ name, dataDirectory, join: await controller.invite() }));
-  }
-  await untilEligible(controller, names.length);
+    const join = await controller.invite();
+    workers.set(name, await cluster.startWorker({ name, dataDirectory, join, ...options.worker?.(name) }));
+  };
+  for (const name of first) await start(name);
+  await untilEligible(controller, first.length);
 
   const worker = (name: string): RunningNode => {
     const found = workers.get(name);
@@ -71,12 +92,19 @@ export async function startJobMachines(cluster: Cluster, names: readonly string[
     return found;
   };
   const machines: JobMachines = {
-    names,
+    get names() {
+      return [...workers.keys()];
+    },
     controller: () => controller,
     worker,
+    async add(name) {
+      await start(name);
+      await untilEligible(controller, workers.size);
+    },
     async returnController() {
       const { name, dataDirectory, report, api } = controller;
       controller = await cluster.startController({
+        ...options.controller,
         ...{ name, dataDirectory },
         ...(report.clusterAddress === null ? {} : { cluster: report.clusterAddress }),
         api: new URL(api).host,
@@ -84,7 +112,7 @@ export async function startJobMachines(cluster: Cluster, names: readonly string[
     },
     async returnWorker(name) {
       const { dataDirectory } = worker(name);
-      workers.set(name, await cluster.startWorker({ name, dataDirectory }));
+      workers.set(name, await cluster.startWorker({ name, dataDirectory, ...options.worker?.(name) }));
     },
     submit: (spec) => controller.client.call('submitJob', { body: spec }),
     view: (id) => controller.client.call('job', { params: { job: id } }),
@@ -96,6 +124,10 @@ export async function startJobMachines(cluster: Cluster, names: readonly string[
         all.push(...page.partitions);
         if (page.partitions.length === 0 || all.length >= page.total) return all;
       }
+    },
+    async log(id, index) {
+      const query = { index: String(index) };
+      return (await controller.client.call('jobLog', { params: { job: id }, query })).output;
     },
     tasks: async (id) => (await controller.client.call('tasks', { query: { job: id, limit: '1000' } })).tasks,
     finished: (id, timeoutMs) =>
@@ -126,6 +158,7 @@ export async function startJobMachines(cluster: Cluster, names: readonly string[
     },
     async expectIdle(mark) {
       // A partition that takes a whole machine fits on each at once only where nothing is still counted as running.
+      const { names } = machines;
       const { id } = await machines.submit({
         kind: 'command',
         name: 'is there room',
