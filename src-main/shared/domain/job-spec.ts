@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { artifactRefSchema, treePathSchema } from './artifact.ts';
 import { kernelCallSchema } from './kernel-call.ts';
+import { isBoundedJson } from '../lib/bounded-json.ts';
 
 /**
  * What a user asks for. One JSON or YAML document; published as JSON Schema. Everything that is left out has the
@@ -74,7 +75,9 @@ const commonFields = {
 } as const;
 
 /** Whole number: exactly so many; `auto`: by speed, smaller toward the end. */
-const partitionsSchema = z.union([z.literal('auto'), z.number().int().min(1).max(100_000)]);
+const partitionsSchema = z.union([z.literal('auto'), z.number().int().min(1).max(100_000)], {
+  error: 'must be "auto" or a whole number from 1 to 100000',
+});
 
 export const limitsSchema = z
   .strictObject({
@@ -96,12 +99,15 @@ export const limitsSchema = z
   .prefault({});
 export type Limits = z.infer<typeof limitsSchema>;
 
-const environment = z
-  .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, 'must be a name of letters, digits and _'),
-    z.string().max(32_768),
-  )
-  .default({});
+/** Of variables. What is wrong with a name is said, not only that something is. */
+function byName(longest: number) {
+  const rule = 'must be a name of letters, digits and _, at most 128, not beginning with a digit';
+  return z
+    .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), z.string().max(longest), {
+      error: (issue) => (issue.code === 'invalid_key' ? rule : undefined),
+    })
+    .default({});
+}
 
 /**
  * What is run. Arguments, environment and paths may hold `{index}` `{count}` `{attempt}` `{cpus}`, for ranges of
@@ -114,14 +120,14 @@ const programFields = {
   /** Instead: the text of a script, run by `interpreter`. */
   script: z.string().min(1).max(MiB).optional(),
   interpreter: z.array(z.string().min(1).max(4096)).min(1).max(16).default(['/bin/sh']),
-  env: environment,
+  env: byName(32_768),
   /** Found by the program under this path in its working directory. */
   inputs: z
     .array(z.strictObject({ artifact: artifactRefSchema, path: treePathSchema }))
     .max(64)
     .default([]),
   /** Written to files that only the program can read; their paths are in `NAME_FILE`. Never shown or logged. */
-  secrets: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/), z.string().max(65_536)).default({}),
+  secrets: byName(65_536),
   limits: limitsSchema,
   /** `lan`: sees the network of its machine; only where its owner allows that. */
   network: z.enum(['none', 'lan']).default('none'),
@@ -171,6 +177,12 @@ export const mapJobSchema = z.strictObject({
   partitions: partitionsSchema.default('auto'),
 });
 
+const parameterLevels = 32;
+const parameterSchema = z.custom<z.output<ReturnType<typeof z.json>>>(
+  (value) => isBoundedJson(value, parameterLevels),
+  `must be JSON, at most ${parameterLevels} levels deep`,
+);
+
 export const inferenceJobSchema = z.strictObject({
   kind: z.literal('inference'),
   ...commonFields,
@@ -183,7 +195,7 @@ export const inferenceJobSchema = z.strictObject({
   prompt: z.string().min(1).max(65_536).optional(),
   system: z.string().max(65_536).optional(),
   /** Parameters of the request, such as `max_tokens` and `temperature`. */
-  parameters: z.record(z.string().max(64), z.json()).default({}),
+  parameters: z.record(z.string().max(64), parameterSchema).default({}),
   /** Requests at once in a partition. */
   concurrency: z.number().int().min(1).max(64).default(4),
   partitions: partitionsSchema.default('auto'),
