@@ -8,7 +8,6 @@ import type { gangJobSchema } from '#shared/domain/job-spec.ts';
 import { readJobDocument } from '../../src-main/cli/job-document.ts';
 import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
 import { checkout } from '../support/checkout.ts';
-import { runCovey } from '../support/cli.ts';
 import { mpiMissing, mpiProgram, torchMissing } from '../support/gang-programs.ts';
 import { startJobMachines, type JobMachines } from '../support/job-machines.ts';
 import { createNetwork, netnsMissing, removeLeftoverNetworks, type Network } from '../support/netns.ts';
@@ -263,9 +262,9 @@ describe.skipIf(noNetwork !== null)(
     });
 
     test.skipIf(torchMissing !== null)(
-      `torch.distributed finds its way${torchMissing === null ? '' : ` (${torchMissing})`}`,
+      `torchrun trains by the template for it${torchMissing === null ? '' : ` (${torchMissing})`}`,
       async () => {
-        await checkTorch(machines);
+        await checkTorchrun(machines);
       },
     );
 
@@ -302,13 +301,15 @@ if rank == 0: torch.save(model.module.state_dict(), os.environ['COVEY_OUTPUT'] +
 dist.destroy_process_group()
 `;
 
+const torchLimits = { memoryBytes: 2 ** 31, processes: 256, outputBytes: 2 ** 26 };
+
 async function checkTorch(machines: JobMachines): Promise<void> {
   const { id } = await submitGang(machines, {
     ranks: 2,
     perNode: 1,
     script: training,
     interpreter: python,
-    limits: { memoryBytes: 2 ** 31, processes: 256, outputBytes: 2 ** 26 },
+    limits: torchLimits,
     outputs: [{ path: 'model.pt', optional: true }],
   });
   const view = await machines.finished(id, 120_000);
@@ -318,21 +319,43 @@ async function checkTorch(machines: JobMachines): Promise<void> {
   expect(view.result?.artifacts.map(({ name }) => name)).toEqual(['0/model.pt']);
 }
 
+/** Two processes on each machine, with Debian's torch and a program in the place of the one that trains. */
+async function checkTorchrun(machines: JobMachines): Promise<void> {
+  const program = path.join(cluster.current.directory, 'lora_train.py');
+  writeFileSync(program, training);
+  const spec = templateOf('torchrun-lora.yaml');
+  const { id } = await submitGang(machines, {
+    ...spec,
+    script: (spec.script ?? '').replace('/opt/train/bin/', '/usr/bin/'),
+    inputs: [{ artifact: await machines.put(program), path: 'lora_train.py' }],
+    env: { ...spec.env, PROCESSES: '2' },
+    requires: { os: 'linux', cpus: 1, memoryBytes: 2 ** 28 },
+    limits: torchLimits,
+    outputs: [{ path: 'model.pt', optional: true }],
+  });
+  const view = await machines.finished(id, 120_000);
+  const output = `${await machines.log(id, 0)}\n${await machines.log(id, 1)}`;
+  expect(view, output).toMatchObject({ status: 'done', error: null });
+  for (const process of [0, 1, 2, 3]) expect(output).toContain(`rank ${process} of 4: 3.00 2.00\n`);
+  expect(view.result?.artifacts.map(({ name }) => name)).toEqual(['0/model.pt']);
+}
+
+function templateOf(name: string): Omit<z.output<typeof gangJobSchema>, 'kind'> {
+  const file = path.join(checkout, 'resources', 'templates', name);
+  const spec = readJobDocument(readFileSync(file, 'utf8'), file);
+  if (spec.kind !== 'gang') throw new Error(`${name} is a job of kind ${spec.kind}`);
+  return spec;
+}
+
 async function checkMpi(machines: JobMachines): Promise<void> {
   const { directory } = cluster.current;
   const source = path.join(directory, 'program.c');
   const program = path.join(directory, 'program');
   writeFileSync(source, mpiProgram);
   execFileSync('mpicc.mpich', ['-o', program, source], { timeout: 60_000 });
-  const put = await runCovey(machines.controller(), ['artifacts', 'put', program, '--json']);
-  expect(put).toMatchObject({ code: 0 });
-  const file = path.join(checkout, 'resources', 'templates', 'mpi.yaml');
-  const spec = readJobDocument(readFileSync(file, 'utf8'), file);
-  if (spec.kind !== 'gang') throw new Error(`it is a job of kind ${spec.kind}`);
-  const { kind: _kind, ...rest } = spec;
   const { id } = await submitGang(machines, {
-    ...rest,
-    inputs: [{ artifact: 'program', path: 'program' }],
+    ...templateOf('mpi.yaml'),
+    inputs: [{ artifact: await machines.put(program), path: 'program' }],
     env: { PROCESSES: '2' },
   });
   const view = await machines.finished(id, 120_000);
