@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import type { ArtifactId } from '#shared/lib/ids.ts';
+import { taskId } from '#shared/lib/ids.ts';
+import type { TaskReport } from '#shared/domain/task.ts';
+import { apply } from './apply.ts';
+import type { ControllerEvent } from './events.ts';
+import { nodeId } from './fixtures.ts';
+import { commandWork, definition, jobId } from './job-fixtures.ts';
+import type { JobRecord } from './job-state.ts';
+import { emptyState } from './state.ts';
+
+/** Two partitions of commands that are with machine a. */
+const begun: readonly ControllerEvent[] = [
+  {
+    type: 'job-submitted',
+    at: 1,
+    definition: definition({
+      work: commandWork,
+      total: 2,
+      division: { mode: 'counted', count: 2, ranged: false },
+    }),
+    distribution: { mode: 'auto' },
+  },
+  {
+    type: 'tasks-assigned',
+    at: 2,
+    assignments: [0, 1].map((index) => ({
+      jobId,
+      index,
+      epoch: 1,
+      attempt: 1,
+      taskId: taskId(jobId, index, 1),
+      nodeId: nodeId('a'),
+      range: null,
+      owner: null,
+      speculative: false,
+    })),
+  },
+];
+const done = (index: number, made: readonly string[] = []): TaskReport => ({
+  type: 'done',
+  taskId: taskId(jobId, index, 1),
+  epoch: 1,
+  result: {
+    value: null,
+    artifacts: made.map((digit) => ({
+      id: digit.repeat(64) as ArtifactId,
+      kind: 'file',
+      bytes: 1,
+      name: 'out',
+    })),
+  },
+  usage: { wallMs: 1, cpuMs: null, peakBytes: null, stagingMs: 0 },
+  output: '',
+});
+const reported = (...reports: TaskReport[]): ControllerEvent => ({
+  type: 'tasks-reported',
+  at: 3,
+  nodeId: nodeId('a'),
+  reports,
+});
+const retry: ControllerEvent = { type: 'job-retry-requested', at: 9, jobId };
+
+function after(...events: ControllerEvent[]): JobRecord {
+  const job = [...begun, ...events].reduce(apply, emptyState(0)).jobs.get(jobId);
+  if (!job) throw new Error('no job');
+  return job;
+}
+
+test('a job whose results could not be put together puts them together again', () => {
+  const error = { code: 'disk_full', message: 'no room' } as const;
+  const failed = [reported(done(0), done(1)), { type: 'job-failed', at: 5, jobId, error } as const];
+  expect(after(...failed).course).toMatchObject({ phase: 'failed', error });
+  const { course, partitions } = after(...failed, retry);
+  expect(course).toMatchObject({ phase: 'collecting', error: null, finishedAt: null });
+  expect(partitions.map(({ attempt }) => attempt)).toEqual([1, 1]);
+});
+
+test('a result that was being fetched when the job was cancelled is not made again', () => {
+  const cancelled = [
+    reported(done(0, ['4'])),
+    { type: 'job-cancel-requested', at: 4, jobId } as const,
+    reported(done(1, ['5'])),
+  ];
+  expect(after(...cancelled).partitions.map(({ phase }) => phase)).toEqual(['fetching', 'cancelled']);
+  const job = after(...cancelled, retry);
+  expect(job.course.phase).toBe('queued');
+  expect(job.partitions.map(({ phase }) => phase)).toEqual(['fetching', 'waiting']);
+  const fetched: ControllerEvent = {
+    type: 'partitions-fetched',
+    at: 10,
+    partitions: [{ jobId, index: 0, epoch: 1 }],
+  };
+  const { partitions, tally } = after(...cancelled, retry, fetched);
+  expect(partitions[0]?.phase).toBe('done');
+  expect(tally).toMatchObject({ doneUnits: 1, counts: { done: 1, waiting: 1 } });
+});
