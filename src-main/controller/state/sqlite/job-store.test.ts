@@ -135,20 +135,6 @@ describe('jobs on disk', () => {
     expect(writes()).toEqual(before);
   });
 
-  test('outputs of a job are bounded together', () => {
-    record(submitted({ division: { mode: 'counted', count: 10, ranged: true } }));
-    const long = 'x'.repeat(60_000);
-    connection
-      .prepare(`INSERT INTO task_outputs SELECT 'other', no, zeroblob(0) || ? FROM jobs`)
-      .run('y'.repeat(64 * 1024 * 1024 - 50_000));
-    for (const index of [0, 1]) {
-      record({ type: 'tasks-assigned', at: 2, assignments: [assignment(index, 1)] });
-      record(reported({ ...done(index, 1, 1), output: long } as TaskReport));
-    }
-    expect(store.jobs.output(taskId(jobId, 0, 1))).toHaveLength(50_000);
-    expect(store.jobs.output(taskId(jobId, 1, 1))).toHaveLength(1_024);
-  });
-
   test('a removed job leaves nothing', () => {
     record(submitted());
     record({ type: 'tasks-assigned', at: 2, assignments: [assignment(0, 1)] });

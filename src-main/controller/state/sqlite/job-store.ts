@@ -7,6 +7,7 @@ import { preparationIndex, type JobRecord, type PartitionRecord, type TaskRecord
 import type { ControllerState } from '../state.ts';
 import type { Connection } from './database.ts';
 import { jobFromRow, partitionFromText, resultFromText, type JobRow } from './job-rows.ts';
+import { createTaskOutputs } from './task-outputs.ts';
 
 export type Reported = Extract<JobEvent, { type: 'tasks-reported' }>;
 type Jobs = ControllerState['jobs'];
@@ -21,18 +22,19 @@ export interface JobStore {
   result(jobId: JobId, index: number): TaskResult | null;
   /** The end of what an ended attempt has printed; null: it is not kept. */
   output(id: TaskId): string | null;
+  /** The transaction of the last `write` has failed. */
+  rolledBack(): void;
 }
 
 const idsPerJob = 10_000_000;
-/** Of a job's outputs together; beyond it only the last of each is kept. */
-const outputBudget = 64 * 1024 * 1024;
-const leastOutput = 1024;
 
 export function createJobStore(connection: Connection): JobStore {
+  const outputs = createTaskOutputs(connection);
   const addJob = connection.prepare('INSERT INTO jobs (id, definition, course) VALUES (?, ?, ?)');
   const setCourse = connection.prepare('UPDATE jobs SET course = ? WHERE no = ?');
   const dropJob = connection.prepare('DELETE FROM jobs WHERE no = ?');
   const findJob = connection.prepare<[string], { no: number }>('SELECT no FROM jobs WHERE id = ?');
+  const findId = connection.prepare<[number], { id: JobId }>('SELECT id FROM jobs WHERE no = ?');
   const put = connection.prepare(
     `INSERT INTO partitions (id, record) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET record = excluded.record`,
   );
@@ -47,17 +49,6 @@ export function createJobStore(connection: Connection): JobStore {
   const readResult = connection.prepare<[number], { result: string | null }>(
     'SELECT result FROM partitions WHERE id = ?',
   );
-  const addOutput = connection.prepare(
-    'INSERT OR REPLACE INTO task_outputs (task_id, job_no, output) VALUES (?, ?, ?)',
-  );
-  const dropOutputs = connection.prepare('DELETE FROM task_outputs WHERE job_no = ?');
-  const readOutput = connection.prepare<[string], { output: string }>(
-    'SELECT output FROM task_outputs WHERE task_id = ?',
-  );
-  const sizeOfOutputs = connection.prepare<[number], { size: number | null }>(
-    'SELECT sum(length(output)) AS size FROM task_outputs WHERE job_no = ?',
-  );
-
   /** Only of what was committed: a number that a failed transaction gave is given again. */
   const numberOf = (id: JobId): number | null => findJob.get(id)?.no ?? null;
 
@@ -67,7 +58,6 @@ export function createJobStore(connection: Connection): JobStore {
     after: JobRecord,
     words: ReadonlyMap<TaskId, readonly Word[]>,
   ): void => {
-    let outputs: number | null = null;
     const one = (was: PartitionRecord | undefined, is: PartitionRecord): void => {
       if (was === is || (was ? isSame(was, is) : is.attempt === 0)) return;
       let result: TaskResult | null = null;
@@ -76,11 +66,7 @@ export function createJobStore(connection: Connection): JobStore {
         const word = wordOf(words, task);
         if (!word || isEnded(was, task.id)) continue;
         if (word.type === 'done' && task.outcome === 'done') ({ result } = word);
-        if (word.output === '') continue;
-        outputs ??= sizeOfOutputs.get(no)?.size ?? 0;
-        const output = word.output.slice(-Math.max(leastOutput, outputBudget - outputs));
-        outputs += output.length;
-        addOutput.run(task.id, no, output);
+        if (word.output !== '') outputs.add(task.id, no, word.output);
       }
       const id = no * idsPerJob + is.index;
       if (result) putDone.run(id, JSON.stringify(is), JSON.stringify(result));
@@ -111,6 +97,13 @@ export function createJobStore(connection: Connection): JobStore {
     },
     write(before, after, reported) {
       if (before === after) return;
+      if (reported.length > 0) {
+        outputs.makeRoom((no) => {
+          const id = findId.get(no)?.id;
+          const job = id === undefined ? undefined : after.get(id);
+          return !job || job.course.finishedAt !== null;
+        });
+      }
       let words: ReadonlyMap<TaskId, readonly Word[]> | null = null;
       for (const [id, job] of after) {
         const was = before.get(id);
@@ -127,7 +120,7 @@ export function createJobStore(connection: Connection): JobStore {
         const no = after.has(id) ? null : numberOf(id);
         if (no === null) continue;
         dropPartitions.run(no * idsPerJob, no * idsPerJob + preparationIndex);
-        dropOutputs.run(no);
+        outputs.dropJob(no);
         dropJob.run(no);
       }
     },
@@ -136,7 +129,8 @@ export function createJobStore(connection: Connection): JobStore {
       const text = no === null ? null : readResult.get(no * idsPerJob + index)?.result;
       return text == null ? null : resultFromText(text);
     },
-    output: (id) => readOutput.get(id)?.output ?? null,
+    output: (id) => outputs.read(id),
+    rolledBack: () => outputs.rolledBack(),
   };
 }
 

@@ -148,7 +148,13 @@ export function createStore(connection: Connection): ControllerStore {
     },
     jobs,
     save(before, after, events, reported = []) {
-      return durablyEqual(before, after) && events.length === 0 ? [] : save(before, after, events, reported);
+      if (durablyEqual(before, after) && events.length === 0) return [];
+      try {
+        return save(before, after, events, reported);
+      } catch (error) {
+        jobs.rolledBack();
+        throw error;
+      }
     },
     recentEvents(afterId, limit) {
       return readEvents.all(afterId, limit).map(eventFromRow);
