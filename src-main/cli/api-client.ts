@@ -16,7 +16,10 @@ export interface ApiClient {
   call<R extends JsonRoute>(route: R, ...options: CallArguments<R>): Promise<ApiAnswer<R>>;
   /** Sends bytes and reads nothing but whether they were taken. Rejects as `call`. */
   putBytes(path: string, body: Uint8Array, signal: AbortSignal): Promise<void>;
-  /** The answer's bytes, from `fromByte` on where the other side can. Rejects as `call`. */
+  /**
+   * The answer's bytes, from `fromByte` on where the other side can. Rejects as `call`; the stream ends with `timeout`
+   * when nothing comes for two minutes.
+   */
   getBytes(path: string, fromByte: number, signal: AbortSignal): Promise<IncomingMessage>;
   /**
    * Events after `afterId` that are still kept (null: none of them), then those that happen, until the signal
@@ -30,6 +33,8 @@ const maxAnswerBytes = 64 * 1024 * 1024;
 const defaultTimeoutMs = 30_000;
 /** For one chunk of 4 MiB, over a slow line too. */
 const bytesMs = 10 * 60_000;
+/** Bytes that are waited for: how long none may come. */
+const silenceMs = 120_000;
 
 export interface ApiClientOptions {
   /** Sent as `Authorization: Bearer`; a function chooses by what the route asks for, null: none. */
@@ -91,6 +96,7 @@ export function createApiClient(baseUrl: string, options: ApiClientOptions = {})
         accept: 'application/json',
         ...authorization(access),
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(options?.idempotencyKey === undefined ? {} : { 'idempotency-key': options.idempotencyKey }),
       };
       const answer = await open(method, target, headers, body, signal);
       const text = await readAll(answer, baseUrl, signal);
@@ -117,9 +123,15 @@ export function createApiClient(baseUrl: string, options: ApiClientOptions = {})
     async getBytes(path, fromByte, signal) {
       const headers: Record<string, string> = authorization('admin');
       if (fromByte > 0) headers['range'] = `bytes=${fromByte}-`;
-      const answer = await open('GET', path, headers, undefined, signal);
+      const late = new AbortController();
+      const timer = setTimeout(() => late.abort(new DOMException('late', 'TimeoutError')), silenceMs);
+      const limit = AbortSignal.any([signal, late.signal]);
+      const answer = await open('GET', path, headers, undefined, limit).finally(() => clearTimeout(timer));
       const status = answer.statusCode ?? 0;
-      if (status < 400) return answer;
+      if (status < 400) {
+        const silent = new CoveyError('timeout', `Nothing came from ${baseUrl} for ${silenceMs / 1_000} s.`);
+        return answer.setTimeout(silenceMs, () => answer.destroy(silent));
+      }
       throw refusal(parseJson(await readAll(answer, baseUrl, signal), baseUrl, status), status, baseUrl);
     },
     async *events({ afterId, signal }) {

@@ -109,7 +109,10 @@ export function createApiClient({ token, onLoggedOut }: ApiClientOptions): ApiCl
       const timeout = AbortSignal.timeout(options?.timeoutMs ?? defaultTimeoutMs);
       const signal = options?.signal ? AbortSignal.any([options.signal, timeout]) : timeout;
       const target = fillPath(path, options?.params ?? {}) + query;
-      const response = await send(method, target, options?.body, signal);
+      const key = options?.idempotencyKey;
+      const response = await send(method, target, options?.body, signal, {
+        ...(key === undefined ? {} : { 'idempotency-key': key }),
+      });
       const parsed = schema.safeParse(await json(response, signal));
       if (parsed.success) return parsed.data as ApiAnswer<typeof route>;
       const issue = parsed.error.issues[0];

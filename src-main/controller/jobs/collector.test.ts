@@ -103,6 +103,36 @@ test('lets go of the artifacts of a job that is removed', async () => {
   expect(artifacts.references.has(id)).toBe(false);
 });
 
+test('what comes home for a job that was removed meanwhile is not kept', async () => {
+  let arrive = (): void => undefined;
+  artifacts.onFetch = () => new Promise((resolve) => (arrive = resolve));
+  const id = submit({ kind: 'command', command: ['x'] });
+  finish(id, 0, made('4', 'out'));
+  bench.runtime.dispatch({ type: 'job-cancel-requested', at: 4_000, jobId: id });
+  expect(phaseOf(id)).toBe('cancelled');
+  bench.runtime.dispatch({ type: 'job-removed', at: 5_000, jobId: id, cause: 'person' });
+  arrive();
+  await vi.waitFor(() => expect(artifacts.fetched).toEqual(['out']));
+  await Promise.resolve();
+  expect(artifacts.references.size).toBe(0);
+});
+
+test('nothing more is fetched for a job that was told to end', async () => {
+  const arrivals: (() => void)[] = [];
+  artifacts.onFetch = () => new Promise((resolve) => void arrivals.push(resolve));
+  const id = submit({ kind: 'command', command: ['x'], partitions: 12 });
+  for (let index = 0; index < 12; index += 1) finish(id, index, made('4', `out-${index}`));
+  expect(arrivals).toHaveLength(8);
+  bench.runtime.dispatch({ type: 'job-cancel-requested', at: 4_000, jobId: id });
+  for (const arrive of arrivals) arrive();
+  await vi.waitFor(() => expect(artifacts.fetched).toHaveLength(8));
+  collector.close();
+  collector = createCollector({ ...bench, artifacts, store: results, logger: silentLogger });
+  collector.start();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(arrivals).toHaveLength(8);
+});
+
 test('a result that does not combine is the failure of the job', async () => {
   artifacts.stakes.set('numbers', stakeOf('1', 800));
   const id = submit({ kind: 'kernel', kernel: 'sum', type: 'f64', input: 'numbers', partitions: 1 });

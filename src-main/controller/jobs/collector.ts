@@ -54,7 +54,7 @@ export function createCollector(options: CollectorOptions): Collector {
 
   const look = (job: JobRecord): void => {
     const { id } = job.definition;
-    if (job.tally.counts.fetching > 0) {
+    if (job.tally.counts.fetching > 0 && !job.course.ending) {
       for (const partition of job.partitions) if (partition.phase === 'fetching') fetchSoon(job, partition);
       next();
     }
@@ -76,6 +76,8 @@ export function createCollector(options: CollectorOptions): Collector {
     waiting.push(async () => {
       const ref = { jobId, index, epoch };
       try {
+        // It may have waited long for its turn.
+        if (!isWanted(ref)) return;
         await fetchResult(jobId, index, nodeId);
         if (stop.signal.aborted) return;
         runtime.dispatch({ type: 'partitions-fetched', at: clock.now(), partitions: [ref] });
@@ -97,9 +99,21 @@ export function createCollector(options: CollectorOptions): Collector {
     }
     for (const { name, ...stake } of result.artifacts) {
       await artifacts.fetch(stake, name, from, stop.signal);
-      // At once: what nobody needs may be collected.
-      artifacts.addReference(jobId, [stake.id]);
+      keepFor(jobId, stake);
     }
+  };
+
+  /** At once: what nobody needs may be collected. A job that was removed meanwhile needs nothing any more. */
+  const keepFor = (jobId: JobId, stake: ArtifactStake): void => {
+    if (runtime.state.jobs.has(jobId)) artifacts.addReference(jobId, [stake.id]);
+  };
+
+  /** Whether the result is still to be fetched: not once the job was told to end, or another attempt has begun. */
+  const isWanted = (ref: { jobId: JobId; index: number; epoch: number }): boolean => {
+    const job = runtime.state.jobs.get(ref.jobId);
+    const partition = job?.partitions[ref.index];
+    if (!job || job.course.ending || partition?.phase !== 'fetching') return false;
+    return acceptedTask(partition)?.epoch === ref.epoch;
   };
 
   const collect = async (job: JobRecord): Promise<void> => {
@@ -146,7 +160,7 @@ export function createCollector(options: CollectorOptions): Collector {
       name,
       stop.signal,
     );
-    artifacts.addReference(jobId, [stake.id]);
+    keepFor(jobId, stake);
     return { value: null, artifacts: [{ ...stake, name }], missing };
   };
 

@@ -14,6 +14,7 @@ import {
   type ScriptedArtifacts,
   type ScriptedResults,
 } from './fixtures.ts';
+import { jobFromRow } from '../state/sqlite/job-rows.ts';
 import { createJobService, type JobService } from './job-service.ts';
 
 const bench = useBench();
@@ -50,7 +51,7 @@ beforeEach(() => {
 
 const kernel = { kind: 'kernel', kernel: 'sum', type: 'f64', input: 'numbers', partitions: 4 };
 const command = { kind: 'command', command: ['./tool'], partitions: 3 };
-const submit = (spec: object) => service.submit(jobSpecSchema.parse(spec));
+const submit = (spec: object, key: string | null = null) => service.submit(jobSpecSchema.parse(spec), key);
 
 describe('submit', () => {
   test('records a job with everything resolved and keeps its artifacts', () => {
@@ -99,7 +100,12 @@ describe('submit', () => {
     [{ ...kernel, input: 'numbres' }, 'artifact_not_found', 'input'],
     [{ ...kernel, input: 'folder' }, 'dataset_invalid', 'input'],
     [{ ...kernel, input: 'odd' }, 'dataset_invalid', 'input'],
-    [{ ...kernel, requires: { nodes: ['gamma'] } }, 'node_not_found', 'requires.nodes'],
+    [{ ...kernel, requires: { nodes: ['alpha', 'gamma'] } }, 'node_not_found', 'requires.nodes.1'],
+    [
+      { ...kernel, distribution: { mode: 'manual', shares: [{ node: 'gamma', percent: 1 }] } },
+      'node_not_found',
+      'distribution.shares.0.node',
+    ],
     [{ ...kernel, requires: { nodes: ['alpha', a] } }, 'job_invalid', 'requires.nodes'],
     [
       {
@@ -108,7 +114,7 @@ describe('submit', () => {
         distribution: { mode: 'manual', shares: [{ node: 'beta', percent: 1 }] },
       },
       'job_invalid',
-      'distribution.shares',
+      'distribution.shares.0.node',
     ],
     [{ ...command, inputs: [{ artifact: 'none', path: 'x' }] }, 'artifact_not_found', 'inputs.0.artifact'],
     [
@@ -126,6 +132,23 @@ describe('submit', () => {
     );
     expect(bench.runtime.state.jobs.size).toBe(0);
     expect(artifacts.references.size).toBe(0);
+  });
+
+  test('asked for twice with one key is one job, also after a restart', () => {
+    const secret = { ...command, secrets: { KEY: 's3cret' } };
+    const { id } = submit(secret, 'key-00001');
+    expect(submit(secret, 'key-00001').id).toBe(id);
+    expect(submit(secret, 'key-00002').id).not.toBe(id);
+    expect(submit(secret).id).not.toBe(id);
+    expect(bench.runtime.state.jobs.size).toBe(3);
+    expect(() => submit(kernel, 'key-00001')).toThrowError(
+      expect.objectContaining({ code: 'job_invalid', details: { field: 'Idempotency-Key' } }),
+    );
+    const definition = JSON.stringify(bench.runtime.state.jobs.get(id)?.definition);
+    const course = JSON.stringify(bench.runtime.state.jobs.get(id)?.course);
+    const kept = jobFromRow({ no: 1, id, definition, course }).definition;
+    expect(kept.submissionKey).toBe('key-00001');
+    expect(JSON.stringify(kept.spec)).toBe(JSON.stringify(service.spec(id)));
   });
 });
 
@@ -247,7 +270,7 @@ describe('a job that runs', () => {
     expect(service.setDistribution(id, { mode: 'auto' }).distribution).toBe('auto');
     expect(() =>
       service.setDistribution(id, { mode: 'manual', shares: [{ node: 'gamma', percent: 1 }] }),
-    ).toThrow('gamma');
+    ).toThrowError(expect.objectContaining({ details: { field: 'shares.0.node' } }));
   });
 });
 

@@ -30,7 +30,8 @@ type Query<Schema extends z.ZodType> = z.output<Schema>;
 
 /** The operations behind the job routes of `/api`; each throws CoveyError. `ref` is an id or a name. */
 export interface JobService {
-  submit(spec: JobSpec): JobView;
+  /** @param key of this submission (`Idempotency-Key`): with the same one again it is the same job; null: it has none */
+  submit(spec: JobSpec, key: string | null): JobView;
   list(query: Query<typeof jobListQuerySchema>): {
     jobs: JobSummary[];
     total: number;
@@ -61,7 +62,7 @@ export function createJobService(options: JobServiceOptions): JobService {
   const again = (id: JobId): JobView => view(jobOf(id));
 
   return {
-    submit: (spec) => again(submitJob(options, spec)),
+    submit: (spec, key) => again(submitJob(options, spec, key)),
     list({ before, from, limit, ...filter }) {
       let jobs = [...runtime.state.jobs.values()].reverse();
       if (before !== undefined) {
@@ -152,8 +153,8 @@ export function createJobService(options: JobServiceOptions): JobService {
           field: 'mode',
         });
       }
-      const distribution = resolveDistribution(runtime.state, wanted);
-      checkShares(distribution, definition.place);
+      const distribution = resolveDistribution(runtime.state, wanted, '');
+      checkShares(distribution, definition.place, '');
       runtime.commit({ type: 'distribution-set', at: clock.now(), jobId: definition.id, distribution });
       return again(definition.id);
     },

@@ -28,15 +28,21 @@ const mostUnfinished = 1_000;
 
 /**
  * Accepts a job, or refuses it with nothing left behind:
+ * 0. a submission that has been accepted already, by its key, is that job again;
  * 1. fields are held against one another (`checkJobSpec`);
  * 2. names become nodes and artifacts;
  * 3. the input is divided as far as its size says, the work for the machines is built;
  * 4. its artifacts are kept for it, then it is recorded.
+ * @param key of this submission, for clients that may ask twice: they do not know whether an answer that they never
+ *   got was a yes; null: it is asked for once
  * @throws CoveyError naming the field
  */
-export function submitJob(context: SubmitContext, spec: JobSpec): JobId {
+export function submitJob(context: SubmitContext, spec: JobSpec, key: string | null = null): JobId {
   const { runtime, clock, artifacts } = context;
   const { state } = runtime;
+  // 0.
+  const before = key === null ? null : submittedAs(state, key, spec);
+  if (before !== null) return before;
   // 1.
   const problems = checkJobSpec(spec);
   const [first] = problems;
@@ -53,8 +59,8 @@ export function submitJob(context: SubmitContext, spec: JobSpec): JobId {
   if (spec.kind === 'inference') checkModel(spec.model, context.models());
   // 2.
   const place = placeOf(state, spec);
-  const distribution = resolveDistribution(state, spec.distribution);
-  checkShares(distribution, place);
+  const distribution = resolveDistribution(state, spec.distribution, 'distribution.');
+  checkShares(distribution, place, 'distribution.');
   const resolved = resolveArtifacts(artifacts, spec);
   // 3.
   const divided = divide(spec, resolved);
@@ -68,6 +74,7 @@ export function submitJob(context: SubmitContext, spec: JobSpec): JobId {
   const at = clock.now();
   const definition: JobDefinition = {
     id: newJobId(state),
+    ...(key === null ? {} : { submissionKey: key }),
     name: spec.name ?? defaultName(spec),
     kind: spec.kind,
     spec: withoutSecrets(spec),
@@ -106,6 +113,16 @@ export function submitJob(context: SubmitContext, spec: JobSpec): JobId {
   return definition.id;
 }
 
+function submittedAs({ jobs }: ControllerState, key: string, spec: JobSpec): JobId | null {
+  const job = [...jobs.values()].find(({ definition }) => definition.submissionKey === key);
+  if (job === undefined) return null;
+  const { id, spec: first } = job.definition;
+  if (JSON.stringify(first) === JSON.stringify(withoutSecrets(spec))) return id;
+  throw new CoveyError('job_invalid', `Idempotency-Key: ${id} was submitted with it, and is another job.`, {
+    field: 'Idempotency-Key',
+  });
+}
+
 function checkModel(model: string, served: readonly string[]): void {
   if (served.includes(model)) return;
   const known = served.length > 0 ? ` There are: ${served.join(', ')}.` : ' Nothing is loaded.';
@@ -118,7 +135,7 @@ function placeOf(state: ControllerState, spec: JobSpec): Place {
   return {
     nodes: nodes
       ? distinct(
-          nodes.map((ref) => nodeOf(state, ref, 'requires.nodes')),
+          nodes.map((ref, index) => nodeOf(state, ref, `requires.nodes.${index}`)),
           'requires.nodes',
         )
       : null,
@@ -130,31 +147,36 @@ function placeOf(state: ControllerState, spec: JobSpec): Place {
   };
 }
 
-/** @throws CoveyError `node_not_found`, `node_ambiguous`, `job_invalid` for a machine that is named twice */
-export function resolveDistribution(state: ControllerState, distribution: Distribution): NodeDistribution {
+/**
+ * @param within what comes before its fields in what was asked, as `distribution.`
+ * @throws CoveyError `node_not_found`, `node_ambiguous`, `job_invalid` for a machine that is named twice
+ */
+export function resolveDistribution(
+  state: ControllerState,
+  distribution: Distribution,
+  within: string,
+): NodeDistribution {
   if (distribution.mode === 'auto') return { mode: 'auto' };
-  const shares = distribution.shares.map(({ node, percent }) => ({
-    nodeId: nodeOf(state, node, 'distribution.shares'),
+  const shares = distribution.shares.map(({ node, percent }, index) => ({
+    nodeId: nodeOf(state, node, `${within}shares.${index}.node`),
     weight: percent,
   }));
   distinct(
     shares.map(({ nodeId }) => nodeId),
-    'distribution.shares',
+    `${within}shares`,
   );
   return { mode: 'manual', shares };
 }
 
 /** @throws CoveyError `job_invalid` for a share of a machine where the job may not run */
-export function checkShares(distribution: NodeDistribution, { nodes }: Place): void {
+export function checkShares(distribution: NodeDistribution, { nodes }: Place, within: string): void {
   if (distribution.mode === 'auto' || nodes === null) return;
-  if (distribution.shares.every(({ nodeId }) => nodes.includes(nodeId))) return;
-  throw new CoveyError(
-    'job_invalid',
-    'distribution.shares: names a machine that `requires.nodes` leaves out.',
-    {
-      field: 'distribution.shares',
-    },
-  );
+  const wrong = distribution.shares.findIndex(({ nodeId }) => !nodes.includes(nodeId));
+  if (wrong === -1) return;
+  const field = `${within}shares.${wrong}.node`;
+  throw new CoveyError('job_invalid', `${field}: is a machine that \`requires.nodes\` leaves out.`, {
+    field,
+  });
 }
 
 function nodeOf(state: ControllerState, ref: string, field: string): NodeId {

@@ -38,6 +38,8 @@ export const preparationIndex = 9_999_999;
 
 export interface JobDefinition {
   readonly id: JobId;
+  /** What its submission was marked with: the same mark again is the same submission, asked for twice. */
+  readonly submissionKey?: string | undefined;
   readonly name: string;
   readonly kind: JobKind;
   /** As it was asked for, without the values of secrets. */
@@ -217,6 +219,6 @@ export interface JobOnNode {
   readonly recent: { readonly units: number; readonly ms: number };
   /** How long a task takes there, milliseconds. */
   readonly taskMs: number | null;
-  /** It said it will not run this job; null: it has not. */
-  readonly refused: ErrorBody | null;
+  /** When it last said that it will not run this job, and why; null: it has not. */
+  readonly refused: { readonly at: number; readonly error: ErrorBody } | null;
 }

@@ -1,10 +1,20 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { apiRoutes, ApiRoute } from './schema.ts';
 
 /** What a call of a route takes and answers, by its schemas: for every client of `/api`. */
 type Routes = typeof apiRoutes;
 /** Routes that answer with JSON: all but the event stream. */
 export type JsonRoute = Exclude<ApiRoute, 'events'>;
+/**
+ * `Idempotency-Key`: names one submission. Whoever gets no answer may ask again with the same key, and it is done
+ * once. `POST /api/jobs` knows it.
+ */
+export const idempotencyKeySchema = z
+  .string()
+  .min(8)
+  .max(128)
+  .regex(/^[\w.:-]+$/, 'must be letters, digits and _.:-');
+
 /** AbortSignal as the runtime that includes this declares it; shared code itself knows of none. */
 type RuntimeSignal = typeof globalThis extends { AbortSignal: { prototype: infer Signal } } ? Signal : never;
 
@@ -27,6 +37,8 @@ export type CallOptions<R extends JsonRoute> = Parameters<R> &
     /** Time until the whole answer is there; default 30 s. */
     readonly timeoutMs?: number;
     readonly signal?: RuntimeSignal;
+    /** See `idempotencyKeySchema`. */
+    readonly idempotencyKey?: string;
   };
 /** Options may be left out where the route wants none. */
 export type CallArguments<R extends JsonRoute> =

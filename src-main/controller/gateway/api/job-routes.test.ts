@@ -62,12 +62,13 @@ async function call(
   method: string,
   path: string,
   body?: unknown,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<{ status: number; body: unknown }> {
   const answer = await fetch(`http://127.0.0.1:${server.port}/api${path}`, {
     method,
     ...(body === undefined
       ? {}
-      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+      : { body: JSON.stringify(body), headers: { 'content-type': 'application/json', ...headers } }),
   });
   return { status: answer.status, body: await answer.json() };
 }
@@ -78,6 +79,17 @@ describe('the routes of jobs', () => {
     expect(status).toBe(201);
     expect(jobViewSchema.parse(body).id).toBe(view.id);
     expect(calls[0]?.[1]).toMatchObject({ partitions: 1, retry: { attempts: 3 }, network: 'none' });
+  });
+
+  test('a submission may have a key, which is checked', async () => {
+    const spec = { kind: 'command', command: ['./x'] };
+    await call('POST', '/jobs', spec, { 'Idempotency-Key': 'a1b2c3d4-0001' });
+    await call('POST', '/jobs', spec);
+    expect(calls.map(([, , key]) => key)).toEqual(['a1b2c3d4-0001', null]);
+    for (const key of ['short', 'with a blank', 'x'.repeat(129)]) {
+      const { status, body } = await call('POST', '/jobs', spec, { 'Idempotency-Key': key });
+      expect([status, body]).toMatchObject([400, { error: { field: 'idempotency-key' } }]);
+    }
   });
 
   test.each([

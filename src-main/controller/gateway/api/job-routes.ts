@@ -1,4 +1,5 @@
-import type { z } from 'zod';
+import { z } from 'zod';
+import { idempotencyKeySchema } from '#shared/api/calls.ts';
 import {
   jobListQuerySchema,
   jobLogQuerySchema,
@@ -49,7 +50,7 @@ export function jobRoutesGroup(service: JobService): RouteGroup {
       tasks,
     },
     {
-      submitJob: ({ body }) => new ApiAnswer(201, service.submit(body)),
+      submitJob: ({ body, call }) => new ApiAnswer(201, service.submit(body, submissionKey(call))),
       jobs: ({ call }) => service.list(query(jobListQuerySchema, call)),
       jobSchema: () => asJson(jobJsonSchema()),
       job: ({ param }) => service.job(param('job')),
@@ -68,6 +69,12 @@ export function jobRoutesGroup(service: JobService): RouteGroup {
       tasks: ({ call }) => ({ tasks: service.tasks(query(taskListQuerySchema, call)) }),
     },
   );
+}
+
+const keyHeaders = z.object({ 'idempotency-key': idempotencyKeySchema.optional() });
+
+function submissionKey({ req }: HttpCall): string | null {
+  return check(keyHeaders, req.headers, 'The headers')['idempotency-key'] ?? null;
 }
 
 function query<T>(schema: z.ZodType<T>, call: HttpCall): T {

@@ -20,6 +20,7 @@ const at = z.number().nullable();
 
 const definitionSchema: z.ZodType<JobDefinition> = z.object({
   id: jobIdSchema,
+  submissionKey: z.string().optional(),
   name: z.string(),
   kind: z.enum(['kernel', 'command', 'map', 'inference', 'gang']),
   spec: jobSpecSchema,
