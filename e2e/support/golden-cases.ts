@@ -489,6 +489,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
     empty: {
       words: `jobs logs ${exampleJobId}`,
       scripts: {
+        job: () => doneJob(),
         jobLog: () => ({ taskId: taskId(exampleJobId, 0, 1), output: '', truncated: false, running: false }),
       },
     },

@@ -70,12 +70,16 @@ export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
     (job: string, _flags, command: Command) =>
       act(command, async (context) => finishJob(context, await jobOf(context, job))),
   );
-  add('logs <job>', 'what a partition has printed', jobs)
-    .option('--partition <index>', 'which one', parseWhole(0, 1_000_000_000), 0)
+  add('logs <job>', 'what a partition or a gang has printed', jobs)
+    .option(
+      '--partition <index>',
+      'which one (default: all ranks of a gang, else 0)',
+      parseWhole(0, 1_000_000_000),
+    )
     .option('--attempt <n>', 'which attempt (default: the newest)', parseWhole(1, 9_999))
     .option('--follow', 'and what it prints, until it ends', false)
     .action(
-      (job: string, flags: { partition: number; attempt?: number; follow: boolean }, command: Command) =>
+      (job: string, flags: { partition?: number; attempt?: number; follow: boolean }, command: Command) =>
         act(command, (context) => showJobLog(context, job, flags)),
     );
   add('spec <job>', 'the specification that a job was made from', jobs).action(

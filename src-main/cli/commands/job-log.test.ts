@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import { CoveyError } from '#shared/errors.ts';
+import { taskId } from '#shared/lib/ids.ts';
+import { doneJob, exampleJob, exampleJobId } from '../../../e2e/support/job-views.ts';
+import type { RouteScript, ScriptedRequest } from '../../../e2e/support/scripted-api.ts';
+import { useCovey } from '../../../e2e/support/use-covey.ts';
+import { newPart } from './job-log.ts';
+
+const { covey } = useCovey();
+const gang = { kind: 'gang', partitions: { total: 3, waiting: 0, running: 3, done: 0, failed: 0 } } as const;
+const rankOf = ({ query }: ScriptedRequest): number => Number(query['index']);
+const logOf = (rank: number, attempt: number, output: string, running: boolean) => ({
+  taskId: taskId(exampleJobId, rank, attempt),
+  output,
+  truncated: false,
+  running,
+});
+/** What `jobLog` answers rank by rank, one entry for each time that it is asked. */
+function played(rounds: readonly ((rank: number) => unknown)[]): RouteScript {
+  const asked = new Map<number, number>();
+  return (request) => {
+    const rank = rankOf(request);
+    const round = asked.get(rank) ?? 0;
+    asked.set(rank, round + 1);
+    return rounds[Math.min(round, rounds.length - 1)]?.(rank);
+  };
+}
+
+test('logs of a gang are those of all its ranks, each line with its rank', async () => {
+  const jobLog = played([
+    (rank) => {
+      if (rank === 1) throw new CoveyError('task_not_found', 'Partition 1 has not been begun.');
+      return logOf(rank, 1, rank === 0 ? 'one\ntwo\r\nthr' : '', true);
+    },
+  ]);
+  const { code, stdout, stderr } = await covey(`jobs logs ${exampleJobId}`, {
+    job: () => exampleJob(gang),
+    jobLog,
+  });
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: '[0] one\n[0] two\n[0] thr\n', stderr: '' });
+});
+
+test('one rank is asked for by its number, and other jobs have no ranks', async () => {
+  const jobLog: RouteScript = (request) => logOf(rankOf(request), 1, `rank ${rankOf(request)}\n`, false);
+  const one = await covey(`jobs logs ${exampleJobId} --partition 2`, { jobLog });
+  expect(one.stdout).toBe('rank 2\n');
+  const other = await covey(`jobs logs ${exampleJobId}`, { job: () => exampleJob(), jobLog });
+  expect(other.stdout).toBe('rank 0\n');
+});
+
+test('a gang that has printed nothing says so', async () => {
+  const jobLog: RouteScript = (request) => logOf(rankOf(request), 1, '', false);
+  const { stdout, stderr } = await covey(`jobs logs ${exampleJobId}`, {
+    job: () => exampleJob(gang),
+    jobLog,
+  });
+  expect([stdout, stderr]).toEqual(['', 'They have printed nothing.\n']);
+});
+
+test('followed: whole lines as they come, over a start of the gang and a machine that is away, to the end', async () => {
+  let views = 0;
+  const job: RouteScript = () => (++views < 5 ? exampleJob(gang) : doneJob(gang));
+  const jobLog = played([
+    (rank) => logOf(rank, 1, `a${rank}\nb`, true),
+    (rank) => {
+      if (rank === 2) throw new CoveyError('node_not_ready', 'attic is not connected.');
+      return logOf(rank, 1, `a${rank}\nb${rank}`, true);
+    },
+    (rank) => {
+      if (rank === 2) throw new CoveyError('node_not_ready', 'attic is not connected.');
+      return logOf(rank, 2, 'again ', true);
+    },
+    (rank) => logOf(rank, 2, `again ${rank}\nlast`, false),
+  ]);
+  const { code, stdout, stderr } = await covey(`jobs logs ${exampleJobId} --follow`, { job, jobLog });
+  const lines = stdout.trimEnd().split('\n');
+  const of = (rank: number) =>
+    lines.filter((line) => line.startsWith(`[${rank}] `)).map((line) => line.slice(4));
+  expect([code, stderr]).toEqual([0, 'Rank 2: attic is not connected.\n']);
+  expect(of(0)).toEqual(['a0', 'b0', 'again 0', 'last']);
+  expect(of(1)).toEqual(['a1', 'b1', 'again 1', 'last']);
+  expect(of(2)).toEqual(['a2', 'b', 'again 2', 'last']);
+});
+
+test('with --json each log is an object of its own', async () => {
+  const jobLog: RouteScript = (request) => logOf(rankOf(request), 1, `rank ${rankOf(request)}\n`, false);
+  const { stdout } = await covey(`jobs logs ${exampleJobId} --json`, { job: () => exampleJob(gang), jobLog });
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as unknown),
+  ).toEqual([0, 1, 2].map((rank) => logOf(rank, 1, `rank ${rank}\n`, false)));
+});
+
+test('what came since is found in ends of the same text', () => {
+  expect(newPart('ab', 'abc')).toBe('c');
+  expect(newPart('abc', 'bcd')).toBe('d');
+  expect(newPart('abc', 'xyz')).toBe('xyz');
+});
