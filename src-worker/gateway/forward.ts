@@ -69,19 +69,32 @@ function headOf(
   const kind = token === null ? null : tokenKind(token);
   if (kind === 'session' || kind === 'key') lines.push(`Authorization: Bearer ${token}`);
   if (requireKey()) lines.push(`${requireKeyHeader}: 1`);
-  const lastEventId = req.headers['last-event-id'];
-  if (typeof lastEventId === 'string' && /^\d{1,15}$/.test(lastEventId)) {
-    lines.push(`Last-Event-ID: ${lastEventId}`);
+  for (const [name, form] of passedOn) {
+    const value = req.headers[name.toLowerCase()];
+    if (typeof value === 'string' && form.test(value)) lines.push(`${name}: ${value}`);
   }
-  if (method === 'POST' || method === 'PATCH') {
-    lines.push('Content-Type: application/json', `Content-Length: ${bytes}`);
+  if (method === 'POST' || method === 'PUT' || method === 'PATCH') {
+    const isBytes = req.headers['content-type'] === 'application/octet-stream';
+    lines.push(`Content-Type: application/${isBytes ? 'octet-stream' : 'json'}`, `Content-Length: ${bytes}`);
   }
   return `${lines.join('\r\n')}\r\nConnection: close\r\n\r\n`;
 }
 
+/** Headers of a request that mean something to the controller, and the form that it takes them in. */
+const passedOn: readonly (readonly [name: string, form: RegExp])[] = [
+  ['Last-Event-ID', /^\d{1,15}$/],
+  ['Range', /^bytes=\d{0,15}-\d{0,15}$/],
+  ['Idempotency-Key', /^[\w.:-]{1,128}$/],
+];
+
 function policyOf(shape: ErrorShape): RelayPolicy {
   return {
-    passHeaders: ['content-type', 'retry-after', 'allow', 'cache-control', 'www-authenticate'],
+    passHeaders: [
+      ...['content-type', 'retry-after', 'allow', 'cache-control', 'www-authenticate'],
+      // Of an artifact's bytes.
+      ...['content-disposition', 'content-range', 'accept-ranges', 'etag'],
+      ...['x-content-type-options', 'content-security-policy'],
+    ],
     rewrite: (answer) => answer,
     lost(phase, detail, cause) {
       if (phase === 'body') {

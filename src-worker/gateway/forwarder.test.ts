@@ -285,6 +285,51 @@ describe('/api', () => {
     ]);
   });
 
+  it('takes bodies of every kind along, with what says how they are meant', async () => {
+    script = ({ socket }) => socket.end(answer(200, '{}'));
+    const authorization = { Authorization: `Bearer ${newToken('session')}` };
+    const send = async (
+      method: string,
+      path: string,
+      type: string,
+      body: string | Uint8Array<ArrayBuffer>,
+    ) => {
+      const headers = { ...authorization, 'Content-Type': type, 'Idempotency-Key': 'k-1234567' };
+      return (await fetch(forwarder.apiAddress + path, { method, headers, body })).status;
+    };
+    const chunk = `/api/artifacts/uploads/u-1/chunks/${'a'.repeat(64)}`;
+    const bytes = new Uint8Array(4 * 1024 * 1024).fill(7);
+    expect(await send('PUT', '/api/jobs/j/distribution', 'application/json', '{"mode":"auto"}')).toBe(200);
+    expect(await send('POST', '/api/jobs', 'application/json', '{}')).toBe(200);
+    expect(await send('PUT', chunk, 'application/octet-stream', bytes)).toBe(200);
+    expect(
+      await send('POST', '/api/artifacts/uploads', 'application/json', `{"x":"${'y'.repeat(2e6)}"}`),
+    ).toBe(200);
+    expect(await send('PUT', chunk, 'application/octet-stream', new Uint8Array(bytes.length + 1))).toBe(413);
+    expect(await send('POST', '/api/jobs', 'application/octet-stream', '{}')).toBe(415);
+    const [shares, job, put, announced] = controller.requests;
+    expect(shares?.head).toMatch(/\r\nContent-Type: application\/json\r\nContent-Length: 15\r\n/);
+    expect(shares?.body.toString()).toBe('{"mode":"auto"}');
+    expect(job?.head).toContain('\r\nIdempotency-Key: k-1234567\r\n');
+    expect(put?.head).toContain('\r\nContent-Type: application/octet-stream\r\nContent-Length: 4194304\r\n');
+    expect(put?.body.equals(bytes)).toBe(true);
+    expect(announced?.body.length).toBe(2e6 + 8);
+  });
+
+  it('brings parts of files, with what says which', async () => {
+    script = ({ socket }) =>
+      socket.end(
+        'HTTP/1.1 206 Partial Content\r\nContent-Type: application/octet-stream\r\nETag: "e"\r\n' +
+          'Content-Range: bytes 2-4/9\r\nContent-Length: 3\r\n\r\nabc',
+      );
+    const headers = { Authorization: `Bearer ${newToken('session')}`, Range: 'bytes=2-' };
+    const got = await fetch(`${forwarder.apiAddress}/api/artifacts/x/content`, { headers });
+    expect([got.status, await got.text()]).toEqual([206, 'abc']);
+    expect(got.headers.get('content-range')).toBe('bytes 2-4/9');
+    expect(got.headers.get('etag')).toBe('"e"');
+    expect(controller.requests[0]?.head).toContain('\r\nRange: bytes=2-\r\n');
+  });
+
   it("is not reached with this machine's own token, a wrong one or none", async () => {
     expect(await call('GET', '/api/nodes', localToken)).toMatchObject({
       status: 403,

@@ -1,6 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { accessRoutes } from '#shared/api/access.ts';
+import { jobRoutes } from '#shared/api/jobs.ts';
 import type { ListenAddress } from '#shared/config.ts';
+import { ARTIFACT_CHUNK_BYTES } from '#shared/domain/artifact.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
@@ -43,6 +45,8 @@ export interface Forwarder {
 const bodyLimitBytes = 32 * 1024 * 1024;
 const apiBodyLimitBytes = 1024 * 1024;
 const bodyBudgetBytes = 256 * 1024 * 1024;
+/** The announcement of an upload may list a hundred thousand files. */
+const announcementLimitBytes = 64 * 1024 * 1024;
 
 /**
  * The API of a machine that is only a worker: what is about this machine is answered here; `/v1` and the rest of
@@ -66,6 +70,7 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
     to: ForwardOptions,
   ): HttpRoute => ({ method, path, access, handle: (call) => forward(call, method, to) });
   const { redeem } = accessRoutes;
+  const { startUpload } = jobRoutes;
   const server = await startHttpServer({
     listen: { loopback: options.listen },
     groups: [
@@ -81,6 +86,17 @@ export async function createForwarder(options: ForwarderOptions): Promise<Forwar
         routes: [
           // Whoever logs in has no token yet.
           route(redeem.method, redeem.path, redeem.access, api),
+          route(startUpload.method, startUpload.path, startUpload.access, {
+            ...api,
+            bodyLimitBytes: announcementLimitBytes,
+          }),
+          {
+            ...route('PUT', '/api/artifacts/uploads/:id/chunks/:sha256', 'admin', {
+              ...api,
+              bodyLimitBytes: ARTIFACT_CHUNK_BYTES,
+            }),
+            bytes: true,
+          },
           ...(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map((method) =>
             route(method, '/api/*rest', 'admin', api),
           ),
