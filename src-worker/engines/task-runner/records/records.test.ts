@@ -122,6 +122,54 @@ describe('records', () => {
     });
   });
 
+  it.each([
+    ['windows', 'a,b\r\n1,2\r\n', 2],
+    ['a mark of byte order', '\ufeff"a\nb",c\n1,2\n', 2],
+    ['quotes in quotes, and line breaks', '"a ""x""\n\n",b\n"",1\n', 2],
+    ['no final line break', '1,2\n3,4', 2],
+    ['empty lines', '\n\n1\n', 3],
+    ['one record, which is one byte', 'x', 1],
+  ])('of csv with %s', async (_what, text, records) => {
+    const path = join(directory, 'odd.csv');
+    writeFileSync(path, text);
+    const index = await buildIndex(path, dataset('csv'), never, () => undefined);
+    expect(index.records).toBe(records);
+    const file = await open(path);
+    const found: string[] = [];
+    for await (const one of recordsOf(file, dataset('csv'), { from: 0, to: records }, null, never))
+      found.push(one.toString());
+    await file.close();
+    expect(found.join('')).toBe(text);
+    expect(found).toHaveLength(records);
+  });
+
+  it('of csv where a quote is never closed are refused, not taken for one', async () => {
+    const path = join(directory, 'unclosed.csv');
+    writeFileSync(path, `name,size\nnail,5"\n${'a,1\n'.repeat(100)}`);
+    await expect(
+      buildIndex(path, dataset('csv', { header: true }), never, () => undefined),
+    ).rejects.toMatchObject({
+      code: 'dataset_invalid',
+      message: expect.stringContaining('record at byte 10 has a quote') as string,
+    });
+  });
+
+  it('that are longer than a block, or cross one, are whole', async () => {
+    const path = join(directory, 'long');
+    const long = `${'x'.repeat(3 * 1024 * 1024)}\n`;
+    const crossing = `${'y'.repeat(700_000)}\n`;
+    writeFileSync(path, [crossing, crossing, long, 'z'].join(''));
+    const work = dataset('jsonl');
+    const { records, seeks } = await buildIndex(path, work, never, () => undefined);
+    expect(records).toBe(4);
+    const file = await open(path);
+    const found: number[] = [];
+    const seek = seeks[1] ?? null;
+    for await (const one of recordsOf(file, work, { from: 1, to: 4 }, seek, never)) found.push(one.length);
+    await file.close();
+    expect(found).toEqual([crossing.length, long.length, 1]);
+  });
+
   it('are not read on when that was cancelled', async () => {
     const path = join(directory, 'many');
     const stopped = new AbortController();

@@ -18,7 +18,7 @@ export interface Extent {
  * Walks over the records of a file from byte `at`, and calls `onEnd` with the place after each (its line end
  * included); what stands after the last line end is a record too. Goes on until `onEnd` answers false. Not for
  * `binary`, whose places are known.
- * @throws CoveyError `dataset_invalid` for a record above 64 MiB, `cancelled`
+ * @throws CoveyError `dataset_invalid` for a record above 64 MiB, for a quote that is never closed; `cancelled`
  */
 export async function scanRecords(
   file: FileHandle,
@@ -36,6 +36,8 @@ export async function scanRecords(
     signal.throwIfAborted();
     const { bytesRead } = await file.read(block, 0, blockBytes, position);
     if (bytesRead === 0) {
+      // All records from there on would be taken for one.
+      if (quoted) throw unclosed(start);
       if (position > start) onEnd(position);
       return;
     }
@@ -54,10 +56,18 @@ export async function scanRecords(
     }
     position += bytesRead;
     if (position - start > maxRecordBytes) {
+      if (quoted) throw unclosed(start);
       throw new CoveyError('dataset_invalid', `the record at byte ${start} is longer than 64 MiB`);
     }
     onProgress(position);
   }
+}
+
+function unclosed(at: number): CoveyError {
+  return new CoveyError(
+    'dataset_invalid',
+    `the record at byte ${at} has a quote that is never closed: in csv a quote belongs into a quoted field, twice`,
+  );
 }
 
 /**
