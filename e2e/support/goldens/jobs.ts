@@ -1,0 +1,391 @@
+import type { ArtifactView } from '../../../src-main/shared/domain/artifact.ts';
+import { taskId, type ArtifactId } from '../../../src-main/shared/lib/ids.ts';
+import { doneJob, exampleJob, exampleJobId, examplePartition, exampleTask, failedJob } from '../job-views.ts';
+import { at, nodeIdOf } from '../views.ts';
+import { type Scripts, type GoldenCase, missing } from './golden-case.ts';
+
+const noJob = missing('job_not_found', 'There is no job "sum": none was submitted.');
+
+const failedPart = examplePartition({
+  index: 1,
+  range: null,
+  status: 'failed',
+  progress: 0,
+  attempts: 3,
+  nodeName: 'attic',
+  error: { code: 'task_failed', message: 'render ended with exit code 7.' },
+});
+
+const lost = exampleTask({
+  id: taskId(exampleJobId, 1, 1),
+  index: 1,
+  nodeId: nodeIdOf('b'),
+  nodeName: 'attic',
+  outcome: 'lost',
+  error: { code: 'task_lost', message: 'attic does not answer.' },
+});
+
+const artifact: ArtifactView = {
+  id: 'd'.repeat(64) as ArtifactId,
+  kind: 'file',
+  name: 'numbers.f64',
+  bytes: 1_073_741_824,
+  files: 1,
+  createdAt: at - 86_400_000,
+  lastUsedAt: at - 60_000,
+  pinned: true,
+  jobs: [exampleJobId],
+  holders: [{ nodeId: nodeIdOf('a'), nodeName: 'desk' }],
+  collectableAt: null,
+};
+
+const noArtifact = missing('artifact_not_found', 'There is no artifact "numbers".');
+
+const unneeded = { due: 0, dueBytes: 0, later: 0, laterBytes: 0, nextAt: null };
+const submitted: Scripts = { submitJob: () => exampleJob({ status: 'queued' }) };
+
+/** Commands of jobs, their work and their artifacts. */
+export const jobCases: Readonly<Record<string, GoldenCase>> = {
+  run: {
+    happy: { words: 'run --help', scripts: {} },
+    wrong: 'run kernle',
+    json: null,
+    offline: true,
+  },
+  'run kernel': {
+    happy: {
+      words: 'run kernel sum numbers --type f64',
+      scripts: { submitJob: () => exampleJob(), job: () => doneJob() },
+    },
+    empty: {
+      words: 'run kernel sum numbers --type f64',
+      scripts: { submitJob: noArtifact },
+      code: 1,
+    },
+    wrong: 'run kernel add numbers --type f64',
+    json: 'job',
+  },
+  'run command': {
+    happy: { words: 'run command --detach --partitions 3 -- render {index}', scripts: submitted },
+    wrong: 'run command -- render {inedx}',
+    json: null,
+  },
+  'run map': {
+    happy: { words: 'run map --detach --dataset rows.csv -- tr a-z A-Z', scripts: submitted },
+    wrong: 'run map --dataset rows -- cat',
+    json: null,
+  },
+  'run inference': {
+    happy: { words: 'run inference tiny --detach --dataset rows.jsonl', scripts: submitted },
+    empty: {
+      words: 'run inference tiny --detach --dataset rows.jsonl',
+      scripts: {
+        submitJob: missing('model_not_found', 'No model is served as "tiny". Nothing is loaded.'),
+      },
+      code: 1,
+    },
+    wrong: 'run inference tiny',
+    json: 'submitJob',
+  },
+  'run gang': {
+    happy: { words: 'run gang --ranks 2 --detach -- train', scripts: submitted },
+    wrong: 'run gang -- train',
+    json: null,
+  },
+  'artifacts list': {
+    happy: {
+      words: 'artifacts list',
+      scripts: {
+        artifacts: () => ({
+          artifacts: [artifact],
+          total: 1,
+          usedBytes: artifact.bytes,
+          quotaBytes: 2 ** 36,
+          unneeded,
+        }),
+      },
+    },
+    empty: {
+      words: 'artifacts',
+      scripts: {
+        artifacts: () => ({ artifacts: [], total: 0, usedBytes: 0, quotaBytes: 2 ** 36, unneeded }),
+      },
+    },
+    wrong: 'artifacts lits',
+    json: 'artifacts',
+  },
+  'artifacts put': {
+    happy: { words: 'artifacts put --help', scripts: {} },
+    wrong: 'artifacts put',
+    json: null,
+    offline: true,
+  },
+  'artifacts get': {
+    happy: { words: 'artifacts get --help', scripts: {} },
+    empty: { words: 'artifacts get numbers', scripts: { artifact: noArtifact }, code: 1 },
+    wrong: 'artifacts get',
+    json: null,
+    offline: true,
+  },
+  'artifacts rm': {
+    happy: {
+      words: 'artifacts rm numbers.f64',
+      scripts: { artifact: () => artifact, removeArtifact: () => ({}) },
+    },
+    empty: {
+      words: 'artifacts rm numbers',
+      scripts: { artifact: noArtifact, removeArtifact: noArtifact },
+      code: 1,
+    },
+    wrong: 'artifacts rm',
+    json: null,
+  },
+  'artifacts gc': {
+    happy: {
+      words: 'artifacts gc',
+      scripts: { collectArtifacts: () => ({ removed: 3, freedBytes: 52_428_800 }) },
+    },
+    empty: {
+      words: 'artifacts gc',
+      scripts: { collectArtifacts: () => ({ removed: 0, freedBytes: 0 }) },
+    },
+    wrong: 'artifacts gc all',
+    json: 'collectArtifacts',
+  },
+  'jobs list': {
+    happy: {
+      words: 'jobs list',
+      scripts: {
+        jobs: () => ({
+          jobs: [
+            exampleJob(),
+            failedJob(),
+            doneJob({ name: 'a job whose name is as long as people like them' }),
+          ],
+          total: 4,
+          more: true,
+        }),
+      },
+    },
+    empty: { words: 'jobs', scripts: { jobs: () => ({ jobs: [], total: 0, more: false }) } },
+    wrong: 'jobs list --status bored',
+    json: 'jobs',
+  },
+  'jobs info': {
+    happy: { words: `jobs info ${exampleJobId}`, scripts: { job: () => exampleJob() } },
+    empty: {
+      words: 'jobs info sum',
+      scripts: { job: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    wrong: 'jobs info',
+    json: 'job',
+  },
+  'jobs stats': {
+    happy: {
+      words: `jobs stats ${exampleJobId}`,
+      scripts: {
+        jobStats: () => ({
+          jobId: exampleJobId,
+          wallMs: 58_000,
+          cpuMs: 171_500,
+          tasks: { done: 63, lost: 2 },
+          partitionMs: { p50: 2_140, p90: 2_900, p99: 4_410, max: 4_900 },
+          stagedBytes: 3_221_225_472,
+          peakBytes: 41_943_040,
+        }),
+      },
+    },
+    empty: {
+      words: 'jobs stats sum',
+      scripts: { jobStats: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    wrong: 'jobs stats',
+    json: 'jobStats',
+  },
+  'jobs partitions': {
+    happy: {
+      words: `jobs partitions ${exampleJobId} --limit 3`,
+      scripts: {
+        jobPartitions: () => ({
+          partitions: [
+            examplePartition(),
+            failedPart,
+            examplePartition({
+              index: 2,
+              range: { from: 2_097_152, to: 134_217_728 },
+              status: 'running',
+              progress: 0.43,
+              finishedAt: null,
+            }),
+          ],
+          total: 41,
+        }),
+      },
+    },
+    empty: {
+      words: `jobs partitions ${exampleJobId}`,
+      scripts: { jobPartitions: () => ({ partitions: [], total: 0 }) },
+    },
+    wrong: `jobs partitions ${exampleJobId} --from first`,
+    json: 'jobPartitions',
+  },
+  'jobs wait': {
+    happy: { words: `jobs wait ${exampleJobId}`, scripts: { job: () => doneJob() } },
+    empty: { words: `jobs wait ${exampleJobId}`, scripts: { job: () => failedJob() }, code: 1 },
+    wrong: 'jobs wait',
+    json: 'job',
+  },
+  'jobs logs': {
+    happy: {
+      words: `jobs logs ${exampleJobId} --partition 1`,
+      scripts: {
+        jobLog: () => ({
+          taskId: taskId(exampleJobId, 1, 1),
+          output: 'frame 1\nframe 2 \u001b[31mred\n',
+          truncated: true,
+          running: false,
+        }),
+      },
+    },
+    empty: {
+      words: `jobs logs ${exampleJobId}`,
+      scripts: {
+        job: () => doneJob(),
+        jobLog: () => ({ taskId: taskId(exampleJobId, 0, 1), output: '', truncated: false, running: false }),
+      },
+    },
+    wrong: `jobs logs ${exampleJobId} --attempt 0`,
+    json: 'jobLog',
+  },
+  'jobs spec': {
+    happy: {
+      words: `jobs spec ${exampleJobId}`,
+      scripts: { jobSpec: () => ({ kind: 'kernel', kernel: 'sum', type: 'f64', input: 'numbers.f64' }) },
+    },
+    empty: {
+      words: 'jobs spec sum',
+      scripts: { jobSpec: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    wrong: 'jobs spec',
+    json: 'jobSpec',
+  },
+  'jobs cancel': {
+    happy: {
+      words: `jobs cancel ${exampleJobId}`,
+      scripts: { cancelJob: () => exampleJob({ status: 'cancelling' }) },
+    },
+    empty: {
+      words: 'jobs cancel sum',
+      scripts: { cancelJob: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    wrong: 'jobs cancle',
+    json: 'cancelJob',
+  },
+  'jobs retry': {
+    happy: { words: `jobs retry ${exampleJobId}`, scripts: { retryJob: () => exampleJob() } },
+    empty: {
+      words: 'jobs retry sum',
+      scripts: { retryJob: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    wrong: 'jobs retry',
+    json: 'retryJob',
+  },
+  'jobs rm': {
+    happy: {
+      words: `jobs rm ${exampleJobId} --yes`,
+      scripts: { job: () => doneJob(), removeJob: () => ({}) },
+    },
+    empty: {
+      words: 'jobs rm sum --yes',
+      scripts: { job: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    wrong: 'jobs rm',
+    json: 'removeJob',
+  },
+  tasks: {
+    happy: {
+      words: 'tasks',
+      scripts: {
+        tasks: () => ({
+          tasks: [
+            exampleTask(),
+            lost,
+            exampleTask({
+              id: taskId(exampleJobId, 2, 1),
+              outcome: 'crashed',
+              speculative: true,
+              exitCode: 139,
+              error: { code: 'task_crashed', message: 'render was ended by signal 11 (segmentation fault).' },
+            }),
+          ],
+        }),
+      },
+    },
+    empty: { words: 'tasks', scripts: { tasks: () => ({ tasks: [] }) } },
+    wrong: 'tasks --limit 0',
+    json: 'tasks',
+  },
+  'distribution show': {
+    happy: { words: `distribution show ${exampleJobId}`, scripts: { job: () => exampleJob() } },
+    empty: {
+      words: 'distribution show sum',
+      scripts: {
+        job: noJob,
+        deployments: () => ({ deployments: [] }),
+        jobs: () => ({ jobs: [], total: 0, more: false }),
+      },
+      code: 1,
+    },
+    wrong: 'distribution show',
+    json: 'job',
+  },
+  'distribution auto': {
+    happy: {
+      words: `distribution auto ${exampleJobId}`,
+      scripts: { job: () => exampleJob(), setDistribution: () => exampleJob() },
+    },
+    empty: {
+      words: 'distribution auto sum',
+      scripts: {
+        job: noJob,
+        deployments: () => ({ deployments: [] }),
+        jobs: () => ({ jobs: [], total: 0, more: false }),
+      },
+      code: 1,
+    },
+    wrong: 'distribution auto',
+    json: 'setDistribution',
+  },
+  'distribution set': {
+    happy: {
+      words: `distribution set ${exampleJobId} desk=60,attic=40`,
+      scripts: {
+        job: () => exampleJob(),
+        setDistribution: () => exampleJob({ distribution: 'manual' }),
+      },
+    },
+    empty: {
+      words: 'distribution set sum desk=1',
+      scripts: {
+        job: noJob,
+        deployments: () => ({ deployments: [] }),
+        jobs: () => ({ jobs: [], total: 0, more: false }),
+      },
+      code: 1,
+    },
+    wrong: `distribution set ${exampleJobId} desk`,
+    json: 'setDistribution',
+  },
+  'jobs schema': {
+    happy: { words: 'jobs schema --help', scripts: {} },
+    wrong: 'jobs schema x',
+    json: null,
+    offline: true,
+  },
+};
