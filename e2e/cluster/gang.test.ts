@@ -8,7 +8,7 @@ import type { gangJobSchema } from '#shared/domain/job-spec.ts';
 import { readJobDocument } from '../../src-main/cli/job-document.ts';
 import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
 import { checkout } from '../support/checkout.ts';
-import { mpiMissing, mpiProgram, torchMissing } from '../support/gang-programs.ts';
+import { mpiMissing, mpiProgram, pythonMissing, torchMissing } from '../support/gang-programs.ts';
 import { startJobMachines, type JobMachines } from '../support/job-machines.ts';
 import { createNetwork, netnsMissing, removeLeftoverNetworks, type Network } from '../support/netns.ts';
 import { useCluster } from '../support/use-cluster.ts';
@@ -135,9 +135,12 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
     });
   });
 
-  test('ranks find one another over TCP, and each has its log and its outputs', async () => {
-    await checkRendezvous(machines, ['127.0.0.1', '127.0.0.1']);
-  });
+  test.skipIf(pythonMissing !== null)(
+    `ranks find one another over TCP, and each has its log and its outputs${pythonMissing === null ? '' : ` (${pythonMissing})`}`,
+    async () => {
+      await checkRendezvous(machines, ['127.0.0.1', '127.0.0.1']);
+    },
+  );
 
   test('ports are of the range that the owners have set, free, and as many as were asked for', async () => {
     const { id } = await submitGang(machines, {
@@ -256,10 +259,13 @@ describe.skipIf(noNetwork !== null)(
     });
     afterAll(() => removeLeftoverNetworks());
 
-    test('ranks find one another at the addresses of their machines', async () => {
-      const { left, right } = network.hosts;
-      await checkRendezvous(machines, [left?.address ?? '', right?.address ?? '']);
-    });
+    test.skipIf(pythonMissing !== null)(
+      `ranks find one another at the addresses of their machines${pythonMissing === null ? '' : ` (${pythonMissing})`}`,
+      async () => {
+        const { left, right } = network.hosts;
+        await checkRendezvous(machines, [left?.address ?? '', right?.address ?? '']);
+      },
+    );
 
     test.skipIf(torchMissing !== null)(
       `torchrun trains by the template for it${torchMissing === null ? '' : ` (${torchMissing})`}`,

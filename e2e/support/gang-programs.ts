@@ -1,5 +1,8 @@
 import { existsSync } from 'node:fs';
 
+/** Why ranks in Python cannot be tried here, null: they can. */
+export const pythonMissing = existsSync('/usr/bin/python3') ? null : 'there is no /usr/bin/python3';
+
 /** Why torch.distributed cannot be tried here, null: it can. Sandboxes see the system's packages, not a person's. */
 export const torchMissing = existsSync('/usr/lib/python3/dist-packages/torch/distributed')
   ? null

@@ -11,6 +11,7 @@ const packages = {
   'c++': 'g++',
   git: 'git',
   bwrap: 'bubblewrap',
+  python3: 'python3',
   'mpiexec.hydra': 'mpich',
   'mpicc.mpich': 'libmpich-dev',
   'aarch64-linux-gnu-g++': 'g++-aarch64-linux-gnu',

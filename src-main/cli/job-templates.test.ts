@@ -13,6 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { pythonMissing } from '../../e2e/support/gang-programs.ts';
 import { readJobDocument } from './job-document.ts';
 
 /** Gangs for other people's programs, as they are shipped (docs/gangs.md). */
@@ -43,13 +44,17 @@ it.each(files)('%s is a job that could be submitted', (name) => {
   for (const artifact of shipped) expect(existsSync(path.join(directory, artifact))).toBe(true);
 });
 
-const python = '/usr/bin/python3';
-it.skipIf(!existsSync(python))('programs in Python can be read by it', () => {
-  const mpi = gangOf('mpi.yaml').script ?? '';
-  for (const source of [mpi, readFileSync(path.join(directory, 'lora_train.py'), 'utf8')]) {
-    execFileSync(python, ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], { input: source });
-  }
-});
+it.skipIf(pythonMissing !== null)(
+  `programs in Python can be read by it${pythonMissing === null ? '' : ` (${pythonMissing})`}`,
+  () => {
+    const mpi = gangOf('mpi.yaml').script ?? '';
+    for (const source of [mpi, readFileSync(path.join(directory, 'lora_train.py'), 'utf8')]) {
+      execFileSync('/usr/bin/python3', ['-c', 'import ast, sys; ast.parse(sys.stdin.read())'], {
+        input: source,
+      });
+    }
+  },
+);
 
 describe.skipIf(process.platform === 'win32')('what scripts call, with stand-ins for the programs', () => {
   let place: string;
