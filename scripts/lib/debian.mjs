@@ -84,9 +84,16 @@ async function install(names) {
   say(`Installing Debian packages: ${names.join(' ')} ...`);
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const update = await run('apt-get', ['update', '-qq'], { env, timeoutMs: 300_000 });
-  const done = await run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...names], {
-    env,
-    timeoutMs: 900_000,
-  });
-  if (done.code !== 0) process.stderr.write(`${update.output}${done.output}`);
+  /** @param {readonly string[]} some */
+  const tryInstall = async (some) => {
+    const done = await run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...some], {
+      env,
+      timeoutMs: 900_000,
+    });
+    if (done.code !== 0) process.stderr.write(`${update.output}${done.output}`);
+    return done.code === 0;
+  };
+  if ((await tryInstall(names)) || names.length === 1) return;
+  // One that this system has no package of must not keep out the others.
+  for (const name of names) await tryInstall([name]);
 }
