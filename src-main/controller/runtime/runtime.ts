@@ -4,6 +4,7 @@ import { CoveyError } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { plan } from '../scheduler/plan.ts';
+import type { Leap } from '../scheduler/jobs/elapsed.ts';
 import type { Policy } from '../scheduler/policy.ts';
 import { apply } from '../state/apply.ts';
 import type { ControllerEvent } from '../state/events.ts';
@@ -56,6 +57,7 @@ export interface Runtime {
 export const beatMs = 1_000;
 /** Lateness of a beat that counts as a stall. */
 const stallToleranceMs = 1_000;
+const keptLeaps = 32;
 
 /** Turns of planning within one dispatch; reaching it means two rules undo each other. */
 const maxRounds = 50;
@@ -77,6 +79,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   let listenedUntil = lastBeatAt;
   let listensFrom = lastBeatAt;
   let review = false;
+  let leaps: readonly Leap[] = [];
 
   const advance = (from: ControllerState, first: readonly ControllerEvent[]) => {
     let next = from;
@@ -98,7 +101,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const jobs = review ? 'time' : onlyHeard ? 'nothing' : 'facts';
     for (let round = 0; ; round += 1) {
       const now = clock.now();
-      const follows = plan(next, { now, listenedUntil, policy, jobs, running: options.running() });
+      const follows = plan(next, {
+        ...{ now, policy, jobs, leaps, running: options.running() },
+        // The clock may have been set back since the last beat: nobody was silent in between.
+        listenedUntil: Math.min(listenedUntil, now),
+      });
       if (follows.length === 0) break;
       if (round === maxRounds) {
         logger.error('the planner does not settle', { last: follows.map((event) => event.type).join(' ') });
@@ -174,6 +181,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const now = clock.now();
       const lateMs = now - lastBeatAt - beatMs;
       lastBeatAt = now;
+      if (Math.abs(lateMs) > stallToleranceMs) leaps = [...leaps, { at: now, ms: lateMs }].slice(-keptLeaps);
       // As long again as the stall, so that peers which gave up meanwhile can come back first.
       if (lateMs > stallToleranceMs) listensFrom = now + Math.min(lateMs, policy.lostMs);
       if (now >= listensFrom || lateMs < -stallToleranceMs) listenedUntil = now;

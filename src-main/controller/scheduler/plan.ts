@@ -11,6 +11,7 @@ import {
   replicaMembers,
 } from '../state/selectors.ts';
 import type { ControllerState, DeploymentRecord, NodeRecord, Replica } from '../state/state.ts';
+import { sinceBy, type Leap } from './jobs/elapsed.ts';
 import { planJobs } from './jobs/plan-jobs.ts';
 import { placeDeployment } from './placing.ts';
 import type { Policy } from './policy.ts';
@@ -29,6 +30,8 @@ export interface PlanInput {
    * Nothing is for turns that hardly ever change anything for jobs, such as those of heartbeats.
    */
   readonly jobs: 'nothing' | 'facts' | 'time';
+  /** Of the clock, the oldest first; absent: none. */
+  readonly leaps?: readonly Leap[];
   /** Requests that the gateway has under way, by deployment. */
   readonly running: ReadonlyMap<DeploymentId, number>;
 }
@@ -67,7 +70,8 @@ export function plan(state: ControllerState, input: PlanInput): ControllerEvent[
   // 6.
   if (input.jobs !== 'nothing') {
     const review = input.jobs === 'time';
-    events.push(...planJobs(state, { now, policy: policy.jobs, giveWayMs: policy.giveWayMs, review }));
+    const since = sinceBy(now, input.leaps ?? []);
+    events.push(...planJobs(state, { now, since, policy: policy.jobs, giveWayMs: policy.giveWayMs, review }));
   }
   // 7.
   for (const node of state.nodes.values()) {
@@ -166,8 +170,8 @@ function departures(
     found.push({ deadlineAt: drain.deadlineAt, reason });
   }
   const gaveWay = { code: 'node_gave_way' as const, message: `${name} gives way to its owner.` };
-  if (live.heldBackSince !== null) {
-    found.push({ deadlineAt: live.heldBackSince + policy.giveWayMs, reason: gaveWay });
+  if (live.modelsHeldBackSince !== null) {
+    found.push({ deadlineAt: live.modelsHeldBackSince + policy.giveWayMs, reason: gaveWay });
   }
   if (engine?.error?.code === 'node_gave_way') found.push({ deadlineAt: -Infinity, reason: gaveWay });
   return found;

@@ -131,6 +131,18 @@ describe('session registry', () => {
     await expect(ask(1_000)).rejects.toMatchObject({ code: 'node_not_ready' });
   });
 
+  test('who is lost and lives has to come anew', async () => {
+    const worker = dial(nodeId('a'));
+    worker.send(hello);
+    await worker.until('welcome');
+    bench.runtime.dispatch({ type: 'node-lost', at: 1, nodeId: nodeId('a') });
+    await worker.untilClosed();
+    const again = dial(nodeId('a'));
+    again.send(hello);
+    await again.until('welcome');
+    expect(bench.runtime.state.nodes.get(nodeId('a'))?.live).toMatchObject({ lost: false });
+  });
+
   test('goodbye makes the node offline', async () => {
     const worker = dial(nodeId('a'));
     worker.send(hello);

@@ -80,6 +80,12 @@ export function createSessionRegistry(options: SessionRegistryOptions): SessionR
   const sendText: SendText = (nodeId, text) => connected.get(nodeId)?.session.send(text);
   const desired = pushDesiredState(runtime, sendText);
   const tasks = createTaskFrames({ runtime, clock, leaseMs: timings.taskLeaseMs, send: sendText });
+  // Who is lost has no session by the state: if it lives it has to come anew.
+  runtime.onTurn(({ events }) => {
+    for (const event of events) {
+      if (event.type === 'node-lost') connected.get(event.nodeId)?.session.close();
+    }
+  });
 
   const refuse = (session: PeerSession, error: CoveyError): void => {
     logger.warn('session refused', { node: session.peerId.slice(0, 12), code: error.code });

@@ -40,6 +40,8 @@ export interface Simulation {
   /** Whether attempts of this job on that worker end otherwise than done. */
   onEnd: (assignment: TaskAssignment, worker: SimulatedWorker) => TaskReport | null;
   at(inMs: number, action: () => void): void;
+  /** The controller's clock is set by so much; time goes on as before. */
+  setClock(byMs: number): void;
   /** Lets time pass until this holds. Throws when it does not within so many simulated milliseconds. */
   until(holds: () => boolean, withinMs: number): Promise<void>;
   tasksAtWorkers(): number;
@@ -77,12 +79,13 @@ const repeatMs = 2_000;
 
 export function simulate(random: () => number, faults: { duplicates: number; jitterMs: number }): Simulation {
   const directory = mkdtempSync(join(tmpdir(), 'covey-simulated-'));
-  let now = 1_000_000;
+  let now = 1_000_000_000;
+  let clockAhead = 0;
   let sessions = 0;
   let agenda: { at: number; action: () => void }[] = [];
   const bodies = new Map<NodeId, Body>();
   const accepted = new Map<string, number>();
-  const clock = { now: () => now };
+  const clock = { now: () => now + clockAhead };
   const at = (inMs: number, action: () => void): void => {
     const entry = { at: now + Math.max(0, Math.round(inMs)), action };
     // Behind all that are due no later.
@@ -147,7 +150,8 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     const live = runtime.state.nodes.get(id)?.live;
     if (!live?.telemetry) return;
     const { telemetry, problems } = live;
-    runtime.dispatch({ type: 'heartbeat-received', at: now, nodeId: id, telemetry, problems, lend: null });
+    const at = clock.now();
+    runtime.dispatch({ type: 'heartbeat-received', at, nodeId: id, telemetry, problems, lend: null });
   };
 
   const deliver = (id: NodeId, text: string): void => {
@@ -260,7 +264,7 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     }));
     body.session = session;
     const opened = connected(body.name, {
-      at: now,
+      at: clock.now(),
       session,
       boot: String(body.boot % 10),
       compute: body.compute,
@@ -281,7 +285,7 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     frames.closed(body.id);
     runtime.dispatch({
       type: 'session-closed',
-      at: now,
+      at: clock.now(),
       nodeId: body.id,
       sessionId: session,
       goodbye: false,
@@ -320,7 +324,7 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
         tasks: new Map(),
       };
       bodies.set(body.id, body);
-      runtime.dispatch(joined(name, name, now));
+      runtime.dispatch(joined(name, name, clock.now()));
       connect(body);
       return body;
     },
@@ -359,6 +363,9 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     },
     onEnd: () => null,
     at,
+    setClock(byMs) {
+      clockAhead += byMs;
+    },
     async until(holds, withinMs) {
       const last = now + withinMs;
       while (!controllerUp || !holds()) {

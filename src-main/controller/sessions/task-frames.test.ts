@@ -342,6 +342,47 @@ describe('failures', () => {
   });
 });
 
+describe('a clock that is set', () => {
+  const hour = 3_600_000;
+
+  test('forward ends nothing that has time left', async () => {
+    const simulation = covey();
+    simulation.worker('a', { speed: 0.05 });
+    submit(simulation, {
+      total: 1,
+      timeoutMs: 30_000,
+      retry: { attempts: 1, backoffMs: 0, exitCodes: null },
+      division: { mode: 'counted', count: 1, ranged: false },
+    });
+    simulation.at(5_000, () => simulation.setClock(hour));
+    await simulation.until(over(simulation), 60_000);
+    expect(job(simulation).partitions[0]).toMatchObject({ phase: 'done', attempt: 1 });
+    await expectWhole(simulation);
+  });
+
+  test('back holds up neither what was lost just before nor what waits for its next attempt', async () => {
+    const simulation = covey();
+    const a = simulation.worker('a', { speed: 0.1 });
+    simulation.worker('b', { speed: 0.2 });
+    simulation.onEnd = (assignment, { name }) =>
+      name === 'b' && assignment.attempt === 1 ? failedReport(assignment, 'failed', 1) : null;
+    submit(simulation, {
+      total: 2,
+      retry: { attempts: 3, backoffMs: 10_000, exitCodes: null },
+      division: { mode: 'counted', count: 2, ranged: false },
+    });
+    simulation.at(8_000, () => simulation.kill(a, null));
+    simulation.at(9_000, () => simulation.setClock(-hour));
+    await simulation.until(over(simulation), 60_000);
+    const outcomes = job(simulation).partitions.map(({ tasks }) => tasks.map(({ outcome }) => outcome));
+    expect(outcomes).toEqual([
+      ['lost', 'done'],
+      ['failed', 'done'],
+    ]);
+    await expectWhole(simulation);
+  });
+});
+
 describe('datasets', () => {
   test('are read first, then divided; places come with their partitions', async () => {
     const simulation = covey();
@@ -396,8 +437,9 @@ describe('gangs', () => {
   test('start together when all have room, not before', async () => {
     const simulation = covey();
     simulation.worker('a', { cpus: 2 });
+    const startedAt = simulation.now;
     submit(simulation, gang(4));
-    await simulation.until(() => simulation.now > 1_005_000, 10_000);
+    await simulation.until(() => simulation.now > startedAt + 5_000, 10_000);
     expect(job(simulation).tally.counts).toMatchObject({ waiting: 4, active: 0 });
     simulation.worker('b', { cpus: 3 });
     await simulation.until(over(simulation), 10_000);

@@ -214,7 +214,8 @@ interface End {
  * 1. While another copy runs the partition goes on.
  * 2. A job that is told to end tries nothing again; nor does a gang rank by rank.
  * 3. `failed` and `crashed` count against the job's retry policy, `lost` against a limit of its own, so that a
- *    partition which takes its machines down does not go round for ever; `refused` keeps it from that machine.
+ *    partition which takes its machines down does not go round for ever; `refused` keeps it from that machine
+ *    until that says anew what it does for others.
  */
 function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, end: End, at: number): void {
   const over: TaskRecord = {
@@ -227,7 +228,7 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
   };
   const base = { ...withTask(partition, over), error: end.error };
   if (end.outcome === 'refused') {
-    draft.setNode(task.nodeId, { ...draft.node(task.nodeId), refused: end.error });
+    draft.setNode(task.nodeId, { ...draft.node(task.nodeId), refused: { at, error: end.error } });
   }
   const finish = (phase: PartitionPhase, rest: Partial<PartitionRecord> = {}): void =>
     draft.set({ ...base, phase, finishedAt: phase === 'waiting' ? null : at, ...rest });

@@ -87,6 +87,7 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
         heardAt: event.at,
         telemetry: event.telemetry,
         problems: event.problems,
+        rulesAt: live.lend?.noModels === event.lend?.noModels ? live.rulesAt : event.at,
         ...heldBack(live, event.lend, event.at),
       }));
     case 'engines-observed':
@@ -107,7 +108,11 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
           : node,
       );
     case 'compute-observed':
-      return onLive(state, event.nodeId, () => ({ heardAt: event.at, compute: event.compute }));
+      return onLive(state, event.nodeId, () => ({
+        heardAt: event.at,
+        compute: event.compute,
+        rulesAt: event.at,
+      }));
     case 'node-lost':
       return onLive(state, event.nodeId, () => ({
         lost: true,
@@ -236,9 +241,14 @@ function heldBack(
   before: LiveNode,
   lend: LendState | null,
   at: number,
-): Pick<LiveNode, 'lend' | 'heldBackSince' | 'clearedAt'> {
-  if (lend?.lending !== false) return { lend, heldBackSince: null, clearedAt: null };
-  return { lend, heldBackSince: before.heldBackSince ?? at, clearedAt: before.clearedAt };
+): Pick<LiveNode, 'lend' | 'heldBackSince' | 'modelsHeldBackSince' | 'clearedAt'> {
+  const lent = lend?.lending !== false;
+  return {
+    lend,
+    heldBackSince: lent ? null : (before.heldBackSince ?? at),
+    modelsHeldBackSince: lent && !lend?.noModels ? null : (before.modelsHeldBackSince ?? at),
+    clearedAt: lent ? null : before.clearedAt,
+  };
 }
 
 /** The observed set and, per engine, since when its CPU time has stood still. */

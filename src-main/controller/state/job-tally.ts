@@ -71,8 +71,9 @@ export function tallyOf(
     for (const task of partition.tasks) {
       const before = onNode(task.nodeId);
       if (isLive(task)) nodes.set(task.nodeId, { ...before, active: before.active + 1 });
-      else if (task.outcome === 'refused') nodes.set(task.nodeId, { ...before, refused: task.error });
-      else if (task.outcome === 'done' && real) {
+      else if (task.outcome === 'refused' && task.error) {
+        nodes.set(task.nodeId, { ...before, refused: { at: task.endedAt ?? 0, error: task.error } });
+      } else if (task.outcome === 'done' && real) {
         const next = task.usage ? measured(before, unitsOf(partition), task.usage) : before;
         nodes.set(task.nodeId, partition.phase === 'done' ? credited(next, partition) : next);
       }

@@ -78,8 +78,12 @@ export interface LiveNode {
   readonly lend: LendState | null;
   /** What it can compute for jobs; null: it has not said. */
   readonly compute: ComputeFacts | null;
+  /** When it last said something new of what it does for others. */
+  readonly rulesAt: number;
   /** Since when, by this clock, its owner's rules hold it back: what runs there has to go. */
   readonly heldBackSince: number | null;
+  /** The same for its models alone, which have to go while other work may stay. */
+  readonly modelsHeldBackSince: number | null;
   /** When nothing of the covey was left on a machine that is held back; null: not yet, or it is lent. */
   readonly clearedAt: number | null;
   readonly engines: ReadonlyMap<EngineId, EngineObservation>;
@@ -153,7 +157,9 @@ export function absentNode(heardAt: number): LiveNode {
     problems: [],
     lend: null,
     compute: null,
+    rulesAt: heardAt,
     heldBackSince: null,
+    modelsHeldBackSince: null,
     clearedAt: null,
     engines: new Map(),
     cpuStillSince: new Map(),

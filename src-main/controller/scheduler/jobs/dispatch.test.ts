@@ -10,6 +10,7 @@ import { openJobs } from '../../state/job-selectors.ts';
 import type { JobDefinition, NodeDistribution } from '../../state/job-state.ts';
 import { emptyState, type ControllerState } from '../../state/state.ts';
 import { dispatch } from './dispatch.ts';
+import { sinceBy } from './elapsed.ts';
 import { defaultJobPolicy } from './job-policy.ts';
 import { roomsOf } from './room.ts';
 
@@ -44,7 +45,12 @@ const whole = (priority: number): ControllerEvent =>
 /** What is given out beside two small tasks that run on the first of these machines, by job and machine. */
 function given(nodes: readonly string[], more: readonly ControllerEvent[]): string[] {
   let state = [joined('a', 'a'), connected('a', { compute }), small].reduce(apply, emptyState(0));
-  const first = dispatch(openJobs(state.jobs), roomsOf(state, openJobs(state.jobs)), 0, defaultJobPolicy);
+  const first = dispatch(
+    openJobs(state.jobs),
+    roomsOf(state, openJobs(state.jobs)),
+    sinceBy(0, []),
+    defaultJobPolicy,
+  );
   state = apply(state, { type: 'tasks-assigned', at: 0, assignments: first });
   expect(first).toHaveLength(2);
   const [ended] = first;
@@ -62,7 +68,7 @@ function given(nodes: readonly string[], more: readonly ControllerEvent[]): stri
   ];
   state = events.reduce(apply, state);
   const jobs = openJobs(state.jobs);
-  return dispatch(jobs, roomsOf(state, jobs), 2, defaultJobPolicy).map(
+  return dispatch(jobs, roomsOf(state, jobs), sinceBy(2, []), defaultJobPolicy).map(
     ({ jobId: job, nodeId: node }) => `${job.at(-1)} on ${state.nodes.get(node)?.durable.name}`,
   );
 }
@@ -107,7 +113,7 @@ const oneEach: Partial<JobDefinition> = { demand: { cpus: 1, memoryBytes: 0, who
 
 function dispatched(state: ControllerState, now: number): Assignment[] {
   const jobs = openJobs(state.jobs);
-  return dispatch(jobs, roomsOf(state, jobs), now, defaultJobPolicy);
+  return dispatch(jobs, roomsOf(state, jobs), sinceBy(now, []), defaultJobPolicy);
 }
 
 /** Short tasks of which more wait at machine `a` than run there. */

@@ -6,6 +6,7 @@ import { preparationIndex, type JobRecord, type PartitionRecord } from '../../st
 import { idleNode } from '../../state/job-tally.ts';
 import { attemptAt } from './attempt.ts';
 import { cutUnits } from './cut.ts';
+import { isDue, type Since } from './elapsed.ts';
 import { slotsFor, whyNot } from './fit.ts';
 import { placeGang } from './gang.ts';
 import type { JobPolicy } from './job-policy.ts';
@@ -35,7 +36,7 @@ interface Taker {
 export function dispatch(
   jobs: readonly JobRecord[],
   rooms: ReadonlyMap<NodeId, Room>,
-  now: number,
+  since: Since,
   policy: JobPolicy,
 ): Assignment[] {
   const assignments: Assignment[] = [];
@@ -43,16 +44,16 @@ export function dispatch(
     const { course, tally } = job;
     if (course.ending || rooms.size === 0) continue;
     if (course.phase === 'preparing') {
-      prepare(job, rooms, now, assignments);
+      prepare(job, rooms, since, assignments);
       continue;
     }
     if (course.phase !== 'queued' && course.phase !== 'running') continue;
     if (tally.rest.length + tally.again.length === 0) continue;
     if (job.definition.gang) {
-      assignments.push(...placeGang(job, rooms, now));
+      assignments.push(...placeGang(job, rooms, since));
       continue;
     }
-    deal(job, rooms, now, policy, assignments);
+    deal(job, rooms, since, policy, assignments);
   }
   return assignments;
 }
@@ -60,7 +61,7 @@ export function dispatch(
 function deal(
   job: JobRecord,
   rooms: ReadonlyMap<NodeId, Room>,
-  now: number,
+  since: Since,
   policy: JobPolicy,
   assignments: Assignment[],
 ): void {
@@ -81,7 +82,7 @@ function deal(
     if (whyNot(job, room.node) === null) takers.push({ room, id, slots, free, queueMs, queue });
   }
   if (takers.length + crowded.length === 0) return;
-  const pile = createPile(job, rooms, takers, now, policy);
+  const pile = createPile(job, rooms, takers, since, policy);
   // 1.
   inRounds(takers, (taker) => {
     const assignment = taker.free > 0 ? pile.next(taker, Infinity) : null;
@@ -123,7 +124,7 @@ function createPile(
   job: JobRecord,
   rooms: ReadonlyMap<NodeId, Room>,
   takers: readonly Taker[],
-  now: number,
+  since: Since,
   policy: JobPolicy,
 ): Pile {
   const { definition, course, tally, partitions } = job;
@@ -132,7 +133,7 @@ function createPile(
   const rest = tally.rest.map((segment) => ({ ...segment }));
   const again = tally.again
     .flatMap((index) => partitions[index] ?? [])
-    .filter(({ nextAttemptAt }) => nextAttemptAt === null || nextAttemptAt <= now);
+    .filter((partition) => isDue(partition, since));
   let size = partitions.length;
   let speeds: Speeds | null = null;
 
@@ -240,11 +241,11 @@ function speedsOf(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>): Speeds {
 function prepare(
   job: JobRecord,
   rooms: ReadonlyMap<NodeId, Room>,
-  now: number,
+  since: Since,
   assignments: Assignment[],
 ): void {
   const partition = job.preparation;
-  if (partition?.phase !== 'waiting' || (partition.nextAttemptAt ?? 0) > now) return;
+  if (partition?.phase !== 'waiting' || !isDue(partition, since)) return;
   for (const [id, room] of rooms) {
     if (slotsFor(job.definition, room, room.compute) === 0 || whyNot(job, room.node) !== null) continue;
     occupy(room, job, 1);

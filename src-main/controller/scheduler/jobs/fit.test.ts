@@ -1,9 +1,13 @@
 import { expect, test } from 'vitest';
+import type { LendState } from '#shared/domain/lend.ts';
 import type { ComputeFacts } from '#shared/domain/task.ts';
+import { taskId } from '#shared/lib/ids.ts';
 import { apply } from '../../state/apply.ts';
+import type { ControllerEvent } from '../../state/events.ts';
 import { connected, GiB, joined, nodeId } from '../../state/fixtures.ts';
 import { definition, jobId } from '../../state/job-fixtures.ts';
 import type { JobDefinition, NodeDistribution } from '../../state/job-state.ts';
+import { tallied } from '../../state/job-tally.ts';
 import { emptyState } from '../../state/state.ts';
 import { slotsFor, whyNot } from './fit.ts';
 
@@ -20,10 +24,11 @@ function why(
   overrides: Partial<JobDefinition> = {},
   facts: ComputeFacts | null = compute,
   distribution: NodeDistribution = auto,
+  lend: LendState | null = null,
 ): string | null {
   const state = [
     joined('a', 'alpha'),
-    connected('a', facts ? { compute: facts } : {}),
+    connected('a', { ...(lend ? { lend } : {}), ...(facts ? { compute: facts } : {}) }),
     { type: 'job-submitted', at: 0, definition: definition(overrides), distribution } as const,
   ].reduce(apply, emptyState(0));
   const job = state.jobs.get(jobId);
@@ -39,6 +44,13 @@ test('a machine that has all that a job asks for may work, with an engine or wit
   expect(
     why({ place: { ...place, os: 'linux', arch: 'x64', kernel: 'sum', nodes: [nodeId('a')] } }),
   ).toBeNull();
+});
+
+test('a machine whose owner lets no models run on it does other work', () => {
+  const lend = { lending: true, since: 0, noModels: true, heldBackBy: [], unavailable: [] };
+  expect(why({}, compute, auto, lend)).toBeNull();
+  expect(why({ kind: 'inference' }, compute, auto)).toBeNull();
+  expect(why({ kind: 'inference' }, compute, auto, lend)).toBe('lets no models run on it');
 });
 
 test('what is missing is said', () => {
@@ -68,4 +80,57 @@ test('slots are counted by processors and by memory', () => {
   expect(slots(0.1, 0)).toBe(40);
   expect(slots(1, 2 * GiB)).toBe(2);
   expect(slots(1, 0, true)).toBe(1);
+});
+
+test('a refusal holds until its machine says anew what it does for others', () => {
+  const refused: ControllerEvent = {
+    type: 'tasks-reported',
+    at: 5,
+    nodeId: nodeId('a'),
+    reports: [
+      {
+        ...{ type: 'failed', taskId: taskId(jobId, 0, 1), epoch: 1, outcome: 'refused' },
+        ...{
+          error: { code: 'commands_forbidden', message: 'not here.' },
+          exitCode: null,
+          usage: null,
+          output: '',
+        },
+      },
+    ],
+  };
+  const assignment = {
+    jobId,
+    index: 0,
+    epoch: 1,
+    attempt: 1,
+    taskId: taskId(jobId, 0, 1),
+    nodeId: nodeId('a'),
+  };
+  const before = [
+    joined('a', 'alpha'),
+    connected('a', { at: 1, compute }),
+    { type: 'job-submitted', at: 2, definition: definition(), distribution: auto } as const,
+    {
+      type: 'tasks-assigned',
+      at: 3,
+      assignments: [{ ...assignment, range: { from: 0, to: 10 }, owner: null, speculative: false }],
+    } as const,
+    refused,
+  ];
+  const why = (...events: ControllerEvent[]): string | null => {
+    const state = [...before, ...events].reduce(apply, emptyState(0));
+    const job = state.jobs.get(jobId);
+    const node = state.nodes.get(nodeId('a'));
+    if (!job || !node) throw new Error('not there');
+    const { definition: defined, course, preparation, partitions } = job;
+    // Counted anew, as after a restart, it is the same.
+    expect(whyNot(tallied({ definition: defined, course, preparation, partitions }), node)).toBe(
+      whyNot(job, node),
+    );
+    return whyNot(job, node);
+  };
+  expect(why()).toBe('refused it: not here');
+  expect(why({ type: 'compute-observed', at: 6, nodeId: nodeId('a'), compute })).toBeNull();
+  expect(why(connected('a', { at: 6, compute, session: 2 }))).toBeNull();
 });

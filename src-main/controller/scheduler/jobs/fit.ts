@@ -20,6 +20,7 @@ export function whyNot(job: JobRecord, node: NodeRecord): string | null {
   }
   const [unwilling] = idleReasons(node);
   if (unwilling !== undefined) return unwilling;
+  if (definition.kind === 'inference' && node.live.lend?.noModels) return 'lets no models run on it';
   const { compute } = node.live;
   if (!compute) return 'runs a version that knows no jobs';
   const os = facts?.hardware.os;
@@ -36,7 +37,10 @@ export function whyNot(job: JobRecord, node: NodeRecord): string | null {
     return `lends ${mebibytes(compute.memoryBytes)} of memory, a partition needs ${mebibytes(demand.memoryBytes)}`;
   }
   const refused = tally.nodes.get(id)?.refused;
-  return refused ? `refused it: ${refused.message.replace(/\.$/, '')}` : null;
+  // What it said before is of rules that are not its own any more.
+  return refused && refused.at >= node.live.rulesAt
+    ? `refused it: ${refused.error.message.replace(/\.$/, '')}`
+    : null;
 }
 
 function unable(compute: ComputeFacts, { definition: { place } }: JobRecord): string | null {

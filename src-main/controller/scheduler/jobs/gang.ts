@@ -3,6 +3,7 @@ import { isLive } from '../../state/job-shares.ts';
 import type { Assignment } from '../../state/job-events.ts';
 import type { JobRecord } from '../../state/job-state.ts';
 import { attemptAt } from './attempt.ts';
+import { isDue, type Since } from './elapsed.ts';
 import { slotsFor, whyNot } from './fit.ts';
 import { keep, occupy, type Room } from './room.ts';
 
@@ -10,10 +11,10 @@ import { keep, occupy, type Room } from './room.ts';
  * All ranks of a gang, spread over as many machines as there are, neighbouring ranks on the same machine; nothing
  * when they do not all have room. If they had it when nothing else ran, those machines are kept for them.
  */
-export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>, now: number): Assignment[] {
+export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>, since: Since): Assignment[] {
   const { definition, partitions, course, tally } = job;
   if (!definition.gang || course.gang?.stopping || tally.counts.waiting < partitions.length) return [];
-  if (partitions.some(({ nextAttemptAt }) => nextAttemptAt !== null && nextAttemptAt > now)) return [];
+  if (!partitions.every((partition) => isDue(partition, since))) return [];
   const perNode = definition.gang.perNode ?? Infinity;
   const candidates = [...rooms].filter(([, { node }]) => whyNot(job, node) === null);
   const seats = (free: (room: Room) => number) =>

@@ -20,9 +20,10 @@ export interface JobPolicy {
   /** A second copy when a partition takes so many times what it was expected to. */
   readonly stragglerFactor: number;
   readonly stragglerMs: number;
-  /** Finished jobs that are kept, and partitions of all of them. */
+  /** Finished jobs that are kept, and partitions of all of them; each for so long, whatever comes. */
   readonly keptJobs: number;
   readonly keptPartitions: number;
+  readonly keptMs: number;
 }
 
 export const defaultJobPolicy: JobPolicy = {
@@ -40,4 +41,5 @@ export const defaultJobPolicy: JobPolicy = {
   stragglerMs: 2_000,
   keptJobs: 1_000,
   keptPartitions: 200_000,
+  keptMs: 10 * 60_000,
 };

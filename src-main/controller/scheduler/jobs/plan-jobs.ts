@@ -1,5 +1,6 @@
 import type { ControllerEvent } from '../../state/events.ts';
 import { openJobs } from '../../state/job-selectors.ts';
+import type { JobRecord } from '../../state/job-state.ts';
 import type { ControllerState } from '../../state/state.ts';
 import { dispatch } from './dispatch.ts';
 import { isComplete } from './gang.ts';
@@ -20,7 +21,7 @@ export interface PlanJobsInput extends ReviewInput {
  * 3. Waiting work goes to machines with room for it; what is left of that, to second copies of stragglers.
  */
 export function planJobs(state: ControllerState, input: PlanJobsInput): ControllerEvent[] {
-  const { now, policy } = input;
+  const { now, since, policy } = input;
   const jobs = openJobs(state.jobs);
   // 1.
   if (input.review) {
@@ -39,24 +40,38 @@ export function planJobs(state: ControllerState, input: PlanJobsInput): Controll
   }
   // 3.
   const rooms = roomsOf(state, jobs);
-  const assignments = dispatch(jobs, rooms, now, policy);
+  const assignments = dispatch(jobs, rooms, since, policy);
   if (input.review) assignments.push(...speculate(jobs, rooms, now, policy));
   if (assignments.length > 0) events.push({ type: 'tasks-assigned', at: now, assignments });
   return events;
 }
 
-function oldJobs(state: ControllerState, { now, policy }: PlanJobsInput): ControllerEvent[] {
-  let jobs = state.jobs.size;
+/**
+ * Those that are over go when there are too many of them, the ones that ended first in front: one that ran for days
+ * was submitted before all others. Nobody waits for one that ended a while ago.
+ */
+function oldJobs(state: ControllerState, { now, since, policy }: PlanJobsInput): ControllerEvent[] {
+  const over: JobRecord[] = [];
   let partitions = 0;
-  for (const job of state.jobs.values()) partitions += job.partitions.length;
-  if (jobs <= policy.keptJobs && partitions <= policy.keptPartitions) return [];
-  const events: ControllerEvent[] = [];
-  for (const [jobId, job] of state.jobs) {
-    if (jobs <= policy.keptJobs && partitions <= policy.keptPartitions) break;
+  for (const job of state.jobs.values()) {
     if (job.course.finishedAt === null) continue;
-    events.push({ type: 'job-removed', at: now, jobId, cause: 'old' });
+    over.push(job);
+    partitions += job.partitions.length;
+  }
+  let jobs = over.length;
+  const isTooMuch = (): boolean => jobs > policy.keptJobs || partitions > policy.keptPartitions;
+  if (!isTooMuch()) return [];
+  over.sort((a, b) => finishedAt(a) - finishedAt(b));
+  const events: ControllerEvent[] = [];
+  for (const job of over) {
+    if (!isTooMuch() || since(finishedAt(job)) < policy.keptMs) break;
+    events.push({ type: 'job-removed', at: now, jobId: job.definition.id, cause: 'old' });
     jobs -= 1;
     partitions -= job.partitions.length;
   }
   return events;
+}
+
+function finishedAt({ course }: JobRecord): number {
+  return course.finishedAt ?? Infinity;
 }

@@ -5,11 +5,13 @@ import type { TaskEnd } from '../../state/job-events.ts';
 import { liveTasks } from '../../state/job-selectors.ts';
 import type { JobRecord, PartitionRecord, TaskRecord } from '../../state/job-state.ts';
 import type { ControllerState, NodeRecord } from '../../state/state.ts';
+import type { Since } from './elapsed.ts';
 import { whyNot } from './fit.ts';
 import type { JobPolicy } from './job-policy.ts';
 
 export interface ReviewInput {
   readonly now: number;
+  readonly since: Since;
   readonly policy: JobPolicy;
   /** What runs on a machine whose owner wants it back may go on for so long. */
   readonly giveWayMs: number;
@@ -46,13 +48,13 @@ function verdictOfNode(
   state: ControllerState,
   job: JobRecord,
   task: TaskRecord,
-  { now, policy, giveWayMs }: ReviewInput,
+  { now, since, policy, giveWayMs }: ReviewInput,
 ): Verdict | null {
   const node = state.nodes.get(task.nodeId);
   // 1.
-  if (!node || isGone(state, node, now, policy)) {
+  if (!node || isGone(state, node, since, policy)) {
     const name = node?.durable.name ?? `machine ${task.nodeId.slice(0, 12)}`;
-    const lastAt = node?.live.heardAt ?? now;
+    const lastAt = node ? now - since(node.live.heardAt) : now;
     return {
       outcome: 'lost',
       error: { code: 'task_lost', message: `${name} ${node ? 'does not answer' : 'was removed'}.` },
@@ -68,14 +70,14 @@ function verdictOfNode(
   if (drain && now >= drain.deadlineAt) {
     return lost({ code: 'node_draining', message: `${name} was drained.` }, notBeforeAt);
   }
-  if (heldBackSince !== null && now >= heldBackSince + giveWayMs) {
+  if (heldBackSince !== null && since(heldBackSince) >= giveWayMs) {
     return lost({ code: 'node_gave_way', message: `${name} gave way to its owner.` }, notBeforeAt);
   }
   // 3.
   // It may be beginning just now: a second copy must not be.
   if (exclusive) return null;
   const unwilling = drain !== null || heldBackSince !== null || pausedAt !== null;
-  if (unwilling && task.startedAt === null && now - task.assignedAt >= 1_000) {
+  if (unwilling && task.startedAt === null && since(task.assignedAt) >= 1_000) {
     const error: ErrorBody = { code: 'node_not_ready', message: `${name} takes no new work.` };
     return { outcome: 'cancelled', error, notBeforeAt: null };
   }
@@ -85,14 +87,14 @@ function verdictOfNode(
 function isGone(
   state: ControllerState,
   { durable, live }: NodeRecord,
-  now: number,
+  since: Since,
   policy: JobPolicy,
 ): boolean {
   if (live.session !== null) return false;
   if (live.lost || durable.saidGoodbye) return true;
   const endedAt = durable.lastContactAt ?? 0;
-  if (endedAt >= state.startedAt) return now - endedAt >= policy.taskLossMs;
-  return now - state.startedAt >= policy.returnMs;
+  if (endedAt >= state.startedAt) return since(endedAt) >= policy.taskLossMs;
+  return since(state.startedAt) >= policy.returnMs;
 }
 
 /**
@@ -105,25 +107,25 @@ function verdictOfTime(
   job: JobRecord,
   partition: PartitionRecord,
   task: TaskRecord,
-  { now, policy }: ReviewInput,
+  { now, since, policy }: ReviewInput,
 ): Verdict | null {
   const { course, definition } = job;
   const name = state.nodes.get(task.nodeId)?.durable.name ?? task.nodeId.slice(0, 12);
   // 1.
   const toldAt = course.ending?.at ?? course.gang?.stopping?.at ?? null;
-  if (toldAt !== null && now - toldAt >= policy.taskGraceMs) {
+  if (toldAt !== null && since(toldAt) >= policy.taskGraceMs) {
     return lost({ code: 'task_lost', message: `${name} did not end it when told to.` });
   }
   // 2.
   const runsSince = course.gang ? course.gang.goAt : task.startedAt;
-  if (runsSince !== null && now - runsSince >= definition.timeoutMs + policy.taskGraceMs) {
+  if (runsSince !== null && since(runsSince) >= definition.timeoutMs + policy.taskGraceMs) {
     const message = `It took longer than ${Math.round(definition.timeoutMs / 1000)} s on ${name}.`;
     const notBeforeAt = definition.exclusive ? now + policy.taskLeaseMs : null;
     return { outcome: 'failed', error: { code: 'task_timeout', message }, notBeforeAt };
   }
   // 3.
   if (course.gang && course.gang.goAt === null && task.reach === null && !course.gang.stopping) {
-    if (now - task.assignedAt >= policy.gangStartMs) {
+    if (since(task.assignedAt) >= policy.gangStartMs) {
       const message = `Rank ${partition.index} on ${name} was not ready within ${policy.gangStartMs / 1000} s.`;
       return lost({ code: 'gang_incomplete', message });
     }
@@ -139,7 +141,7 @@ function lost(error: ErrorBody, notBeforeAt: number | null = null): Verdict {
 export function releasedShares(
   state: ControllerState,
   jobs: readonly JobRecord[],
-  { now, policy }: ReviewInput,
+  { now, since, policy }: ReviewInput,
 ): ControllerEvent[] {
   const events: ControllerEvent[] = [];
   for (const job of jobs) {
@@ -151,7 +153,7 @@ export function releasedShares(
       if (nodeId === null) continue;
       const node = state.nodes.get(nodeId);
       const absent = node?.live.session === null;
-      const released = !node || (absent ? isGone(state, node, now, policy) : whyNot(job, node) !== null);
+      const released = !node || (absent ? isGone(state, node, since, policy) : whyNot(job, node) !== null);
       if (released) events.push({ type: 'share-released', at: now, jobId: job.definition.id, nodeId });
     }
   }

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import type { JobId } from '#shared/lib/ids.ts';
+import { apply } from '../../state/apply.ts';
+import type { ControllerEvent } from '../../state/events.ts';
+import { commandWork, definition } from '../../state/job-fixtures.ts';
+import { emptyState } from '../../state/state.ts';
+import { sinceBy } from './elapsed.ts';
+import { defaultJobPolicy } from './job-policy.ts';
+import { planJobs } from './plan-jobs.ts';
+
+const idOf = (digit: number) => `j-0000000${digit}` as JobId;
+const submitted = (digit: number, count = 10): ControllerEvent => ({
+  type: 'job-submitted',
+  at: digit,
+  definition: definition({
+    id: idOf(digit),
+    work: commandWork,
+    total: count,
+    division: { mode: 'counted', count, ranged: false },
+  }),
+  distribution: { mode: 'auto' },
+});
+const ended = (digit: number, at: number): ControllerEvent => ({
+  type: 'job-cancel-requested',
+  at,
+  jobId: idOf(digit),
+});
+
+/** The jobs that are removed then, in this order. */
+function removed(
+  events: readonly ControllerEvent[],
+  now: number,
+  keptJobs = 2,
+  keptPartitions = 30,
+): number[] {
+  const state = events.reduce(apply, emptyState(0));
+  const policy = { ...defaultJobPolicy, keptJobs, keptPartitions, keptMs: 1_000 };
+  return planJobs(state, { now, since: sinceBy(now, []), policy, giveWayMs: 0, review: true }).flatMap(
+    (event) => (event.type === 'job-removed' ? [Number(event.jobId.at(-1))] : []),
+  );
+}
+
+test('of too many finished jobs those go that ended first, whenever they were submitted', () => {
+  const jobs = [1, 2, 3, 4].map((digit) => submitted(digit));
+  const ends = [ended(2, 100), ended(3, 200), ended(4, 300)];
+  expect(removed([...jobs, ...ends], 5_000)).toEqual([2]);
+  expect(removed([...jobs, ...ends, ended(1, 400)], 5_000)).toEqual([2, 3]);
+});
+
+test('one that ended a moment ago is left for whoever waits for it', () => {
+  const events = [1, 2, 3].map((digit) => submitted(digit));
+  const ends = [ended(1, 100), ended(2, 4_500), ended(3, 4_600)];
+  expect(removed([...events, ...ends], 5_000, 0)).toEqual([1]);
+});
+
+test('what is under way counts for nothing, however large it is', () => {
+  const jobs = [submitted(1, 1_000), submitted(2), submitted(3)];
+  expect(removed([...jobs, ended(2, 100), ended(3, 200)], 5_000)).toEqual([]);
+  const more = [...jobs, ended(2, 100), ended(3, 200), submitted(4, 20), ended(4, 300)];
+  expect(removed(more, 5_000, 10)).toEqual([2]);
+});
