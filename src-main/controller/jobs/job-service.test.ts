@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { jobSpecSchema } from '#shared/domain/job-spec.ts';
 import { jobSummarySchema, jobViewSchema, partitionViewSchema, taskViewSchema } from '#shared/domain/job.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import { taskId, type JobId } from '#shared/lib/ids.ts';
 import { useBench } from '../service/fixtures.ts';
 import { connected, joined, nodeId } from '../state/fixtures.ts';
@@ -272,6 +273,38 @@ describe('a job that runs', () => {
       service.setDistribution(id, { mode: 'manual', shares: [{ node: 'gamma', percent: 1 }] }),
     ).toThrowError(expect.objectContaining({ details: { field: 'shares.0.node' } }));
   });
+});
+
+test('a job that waits behind others says so', () => {
+  const huge = submit({ ...command, name: 'huge' }).id;
+  const alone = (id: JobId) => service.job(id).notes.filter((note) => note.startsWith('It waits'));
+  // Machines that can compute, and have as much as they take.
+  const compute: ComputeFacts = {
+    kernels: null,
+    commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
+    cpus: 1,
+    memoryBytes: 2 ** 30,
+    problems: [],
+  };
+  bench.runtime.dispatch({ type: 'compute-observed', at: 1_500, nodeId: a, compute });
+  expect(service.job(huge).partitions.running).toBe(1);
+  expect(alone(huge)).toEqual([]);
+  const small = submit({ ...command, name: 'small', partitions: 1 }).id;
+  expect(alone(small)).toEqual([
+    `It waits for its turn: the machines work for huge (${huge}). What has a higher priority, or was there before with the same one, goes first.`,
+  ]);
+  const urgent = submit({ ...command, name: 'urgent', partitions: 1, priority: 1 }).id;
+  expect(alone(urgent)).toEqual([`It waits for its turn: the machines work for huge (${huge}).`]);
+});
+
+test('unfinished jobs have a bounded number of partitions together', () => {
+  for (let number = 0; number < 5; number += 1) submit({ ...command, partitions: 100_000 });
+  expect(() => submit({ ...command, partitions: 1 })).toThrowError(
+    expect.objectContaining({ code: 'too_many_requests', details: { field: 'partitions' } }),
+  );
+  const [first] = service.list({ from: 0, limit: 1 }).jobs;
+  service.cancel(first!.id);
+  expect(submit(command).partitions.total).toBe(3);
 });
 
 test('a job that waits says for whom', () => {

@@ -4,7 +4,7 @@ import type { NodeId } from '#shared/lib/ids.ts';
 import { slotsFor, whyNot } from '../scheduler/jobs/fit.ts';
 import { jobProgress } from '../state/job-progress.ts';
 import { isLive } from '../state/job-shares.ts';
-import { partitionStatus } from '../state/job-selectors.ts';
+import { openJobs, partitionStatus } from '../state/job-selectors.ts';
 import type { JobOnNode, JobRecord, PartitionRecord, TaskRecord } from '../state/job-state.ts';
 import type { ControllerState, NodeRecord } from '../state/state.ts';
 
@@ -14,7 +14,7 @@ export function jobView(state: ControllerState, job: JobRecord, now: number): Jo
   return {
     ...jobSummary(job, now),
     shares,
-    notes: [...job.definition.notes, ...waitingNotes(job, shares)],
+    notes: [...job.definition.notes, ...waitingNotes(state, job, shares)],
     result: job.course.result,
   };
 }
@@ -82,13 +82,13 @@ function speedOf({ definition, tally }: JobRecord, { durable, live }: NodeRecord
 }
 
 /** That it waits, and for what. */
-function waitingNotes(job: JobRecord, shares: readonly ShareView[]): string[] {
+function waitingNotes(state: ControllerState, job: JobRecord, shares: readonly ShareView[]): string[] {
   const { course, tally } = job;
   const { counts } = tally;
   if (course.finishedAt !== null || course.ending || counts.active + counts.fetching > 0) return [];
   if (course.phase === 'collecting' || job.preparation?.phase === 'active') return [];
   const able = shares.filter((share) => share.whyNot === null);
-  if (able.length > 0) return [];
+  if (able.length > 0) return busyNotes(state, job, able);
   const reasons = shares
     .map((share) => `${share.nodeName}: ${(share.whyNot ?? '').replace(/\.$/, '')}`)
     .slice(0, 8);
@@ -96,6 +96,25 @@ function waitingNotes(job: JobRecord, shares: readonly ShareView[]): string[] {
     reasons.length === 0
       ? 'It waits: no machine has joined yet.'
       : `It waits, no machine can take it now. ${reasons.join('; ')}.`,
+  ];
+}
+
+/** That the machines work for others, and whether those go first. */
+function busyNotes(state: ControllerState, job: JobRecord, able: readonly ShareView[]): string[] {
+  const open = openJobs(state.jobs);
+  const others = open.filter(
+    ({ definition, tally }) =>
+      definition !== job.definition && able.some(({ nodeId }) => (tally.nodes.get(nodeId)?.active ?? 0) > 0),
+  );
+  const [first] = others;
+  if (!first) return [];
+  const { name, id } = first.definition;
+  const more = others.length - 1;
+  const whose = `${name} (${id})${more > 0 ? ` and ${more} other ${more === 1 ? 'job' : 'jobs'}` : ''}`;
+  const isInFront = open.indexOf(first) < open.indexOf(job);
+  return [
+    `It waits for its turn: the machines work for ${whose}.` +
+      (isInFront ? ' What has a higher priority, or was there before with the same one, goes first.' : ''),
   ];
 }
 

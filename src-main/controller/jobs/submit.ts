@@ -8,7 +8,7 @@ import { CoveyError } from '#shared/errors.ts';
 import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { Runtime } from '../runtime/runtime.ts';
 import { findNode } from '../service/node-refs.ts';
-import type { JobDefinition, NodeDistribution, Place } from '../state/job-state.ts';
+import type { Division, JobDefinition, NodeDistribution, Place } from '../state/job-state.ts';
 import type { ControllerState } from '../state/state.ts';
 import { isUnfinished } from './job-refs.ts';
 import { divide } from './kinds/division.ts';
@@ -25,6 +25,8 @@ export interface SubmitContext {
 /** It goes to workers in frames of at most 1 MiB, together with their tasks. */
 const workLimitBytes = 512 * 1024;
 const mostUnfinished = 1_000;
+/** Of all unfinished jobs together: records of partitions are kept in memory, half a kilobyte each. */
+const mostUnfinishedPartitions = 500_000;
 
 /**
  * Accepts a job, or refuses it with nothing left behind:
@@ -64,6 +66,7 @@ export function submitJob(context: SubmitContext, spec: JobSpec, key: string | n
   const resolved = resolveArtifacts(artifacts, spec);
   // 3.
   const divided = divide(spec, resolved);
+  checkRoom(state, divided.division);
   const work = workOf(spec, resolved);
   if (Buffer.byteLength(JSON.stringify(work)) > workLimitBytes) {
     throw new CoveyError(
@@ -121,6 +124,24 @@ function submittedAs({ jobs }: ControllerState, key: string, spec: JobSpec): Job
   throw new CoveyError('job_invalid', `Idempotency-Key: ${id} was submitted with it, and is another job.`, {
     field: 'Idempotency-Key',
   });
+}
+
+function checkRoom({ jobs }: ControllerState, division: Division): void {
+  let others = 0;
+  for (const job of jobs.values()) {
+    if (isUnfinished(job)) others += Math.max(job.partitions.length, partitionsOf(job.definition.division));
+  }
+  if (others + partitionsOf(division) <= mostUnfinishedPartitions) return;
+  throw new CoveyError(
+    'too_many_requests',
+    `partitions: the unfinished jobs have ${others}, and ${mostUnfinishedPartitions} may be unfinished together: ` +
+      'divide this one less, or wait for some of them.',
+    { field: 'partitions' },
+  );
+}
+
+function partitionsOf(division: Division): number {
+  return division.mode === 'counted' ? division.count : 0;
 }
 
 function checkModel(model: string, served: readonly string[]): void {

@@ -5,7 +5,7 @@ import { apply } from '../../state/apply.ts';
 import type { ControllerEvent } from '../../state/events.ts';
 import { connected, GiB, joined, nodeId } from '../../state/fixtures.ts';
 import type { Assignment } from '../../state/job-events.ts';
-import { commandWork, definition } from '../../state/job-fixtures.ts';
+import { commandWork, definition, indexWork } from '../../state/job-fixtures.ts';
 import { openJobs } from '../../state/job-selectors.ts';
 import type { JobDefinition, NodeDistribution } from '../../state/job-state.ts';
 import { emptyState, type ControllerState } from '../../state/state.ts';
@@ -259,4 +259,43 @@ test('what failed on a machine goes there again when no other is free for it', (
   const shares = ['a', 'b'].map((name) => ({ nodeId: nodeId(name), weight: 1 }));
   const byHand = dispatched(failedOnA({ mode: 'manual', shares }), 3);
   expect(byHand.map(({ nodeId: on }) => on[0])).toEqual(['a']);
+});
+
+test('a job in front whose dataset has to be read first gets a machine for that', () => {
+  const reads = submitted({
+    id: 'j-0000000e' as JobId,
+    index: indexWork,
+    total: null,
+    priority: 1,
+    demand: { cpus: 2, memoryBytes: 0, wholeNode: false },
+  });
+  const state = withQueue();
+  const busy = apply(state, {
+    type: 'tasks-assigned',
+    at: 21,
+    assignments: dispatched(state, 21).slice(0, 1),
+  });
+  expect(dispatched(busy, 22).length).toBeGreaterThan(0);
+  // One of two processors is free: what is behind does not take it.
+  expect(dispatched(apply(busy, reads), 22)).toEqual([]);
+});
+
+test('of many jobs that wait behind full machines none is given anything, and one with work there gets more', () => {
+  const waiting = Array.from({ length: 20 }, (_, index) =>
+    submitted({
+      id: `j-000000${index + 10}` as JobId,
+      work: commandWork,
+      total: 10,
+      division: { mode: 'counted', count: 10, ranged: false },
+    }),
+  );
+  const state = waiting.reduce(apply, withQueue());
+  const full = apply(state, {
+    type: 'tasks-assigned',
+    at: 21,
+    assignments: dispatched(state, 21).slice(0, 2),
+  });
+  const given = dispatched(full, 22);
+  expect(given.length).toBeGreaterThan(10);
+  expect(new Set(given.map(({ jobId }) => jobId))).toEqual(new Set(['j-0000000a']));
 });

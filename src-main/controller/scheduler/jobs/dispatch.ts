@@ -40,9 +40,12 @@ export function dispatch(
   policy: JobPolicy,
 ): Assignment[] {
   const assignments: Assignment[] = [];
-  for (const job of jobs) {
+  const lastActive = jobs.findLastIndex(({ tally }) => tally.counts.active > 0);
+  for (const [position, job] of jobs.entries()) {
+    // Nothing can be given to those that are left, nor be kept from anyone.
+    if (position > lastActive && isFull(rooms)) break;
     const { course, tally } = job;
-    if (course.ending || rooms.size === 0) continue;
+    if (course.ending) continue;
     if (course.phase === 'preparing') {
       prepare(job, rooms, since, assignments);
       continue;
@@ -56,6 +59,11 @@ export function dispatch(
     deal(job, rooms, since, policy, assignments);
   }
   return assignments;
+}
+
+function isFull(rooms: ReadonlyMap<NodeId, Room>): boolean {
+  for (const { cpus } of rooms.values()) if (cpus > 1e-9) return false;
+  return true;
 }
 
 function deal(
@@ -237,7 +245,7 @@ function speedsOf(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>): Speeds {
   return { of: (id) => nodes.get(id)?.unitsPerS ?? null, all: known + mean * unknownSlots };
 }
 
-/** The dataset is read by one task, on the first machine with room for it. */
+/** The dataset is read by one task, on the first machine with room for it, or else that would have it when free. */
 function prepare(
   job: JobRecord,
   rooms: ReadonlyMap<NodeId, Room>,
@@ -246,10 +254,17 @@ function prepare(
 ): void {
   const partition = job.preparation;
   if (partition?.phase !== 'waiting' || !isDue(partition, since)) return;
+  let crowded: Room | null = null;
   for (const [id, room] of rooms) {
-    if (slotsFor(job.definition, room, room.compute) === 0 || whyNot(job, room.node) !== null) continue;
+    if (room.kept || slotsFor(job.definition, room.compute, room.compute) === 0) continue;
+    if (whyNot(job, room.node) !== null) continue;
+    if (slotsFor(job.definition, room, room.compute) === 0) {
+      crowded ??= room;
+      continue;
+    }
     occupy(room, job, 1);
     assignments.push({ ...attemptAt(job, partition, id), index: preparationIndex });
     return;
   }
+  if (crowded) keep(crowded);
 }

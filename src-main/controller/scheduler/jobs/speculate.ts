@@ -59,13 +59,21 @@ function helperFor(
   let best: Room | null = null;
   let bestMs = Math.min(elapsedMs / policy.stragglerFactor, leftMs);
   for (const [id, room] of rooms) {
-    if (id === task.nodeId || slotsFor(job.definition, room, room.compute) === 0) continue;
+    if (wasAt(partition, id) || slotsFor(job.definition, room, room.compute) === 0) continue;
     const expected = expectedMs(job, partition, id);
     if (expected === null || expected >= bestMs || whyNot(job, room.node) !== null) continue;
     best = room;
     bestMs = expected;
   }
   return best;
+}
+
+/** It runs there, or a copy of it has ended there without a result, and would again. */
+function wasAt({ tasks }: PartitionRecord, id: NodeId): boolean {
+  return tasks.some(
+    ({ nodeId, outcome }) =>
+      nodeId === id && (outcome === 'running' || outcome === 'failed' || outcome === 'crashed'),
+  );
 }
 
 /** By what it has measured there, else by what tasks take on all machines together; null: nothing is known. */
