@@ -11,6 +11,7 @@ import { PROTOCOL_VERSION } from '#shared/protocol/version.ts';
 import type { ProcessHost } from '../src-main/nodejs/process-host/process-host.ts';
 import type { PeerSession, Transport } from '../src-main/nodejs/transport/transport.ts';
 import { createArtifactCache, type ArtifactCacheOptions } from './artifacts/artifact-cache.ts';
+import { lentToModels } from './lend/decide.ts';
 import type { LendPort } from './lend/lend-monitor.ts';
 import { withinLimits } from './lend/limits.ts';
 import { createMachineProbe } from './probe/machine-probe.ts';
@@ -45,7 +46,7 @@ export interface WorkerOptions {
   /** The wishes of this machine's owner. */
   readonly lend: LendPort;
   /** This machine's artifacts; `shared`: the controller in this process keeps its own there too. */
-  readonly artifacts: Pick<ArtifactCacheOptions, 'store' | 'hasher' | 'shared'>;
+  readonly artifacts: Pick<ArtifactCacheOptions, 'store' | 'hasher' | 'shared' | 'disk'>;
   /** What the controller says to this node as a whole. */
   readonly onClusterSecret: (secret: string | null) => void;
   readonly onNotice: (notice: ErrorBody) => void;
@@ -149,7 +150,6 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   const artifacts = await createArtifactCache({
     ...options.artifacts,
     transport,
-    quotaBytes: () => lend.rules().limits.diskBytes,
     send: (frame) => session.send(frame),
     clock,
     logger,
@@ -173,10 +173,8 @@ export async function createWorker(options: WorkerOptions): Promise<Worker> {
   /** What the covey may count on here. */
   const lentTelemetry = (): Telemetry => withinLimits(probe.sample(), lend.rules().limits, agent.used());
   const tellLend = (): void => {
-    const { lending, heldBackBy } = lend.state();
     const { cpuThreads, ramBytes, vramBytes } = lend.rules().limits;
-    const why = heldBackBy.map(({ message }) => message).join(' ');
-    agent.dispatch({ type: 'lend', lending, why, cpuThreads, ramBytes, vramBytes });
+    agent.dispatch({ type: 'lend', ...lentToModels(lend.state()), cpuThreads, ramBytes, vramBytes });
   };
   tellLend();
 

@@ -21,6 +21,7 @@ import { createChildProcessHost } from '../../src-main/nodejs/process-host/child
 import { makeIdentity, silentLogger } from '../../src-main/nodejs/transport/fixtures.ts';
 import { createTransport } from '../../src-main/nodejs/transport/transport-client.ts';
 import type { Member, Transport } from '../../src-main/nodejs/transport/transport.ts';
+import { createLentDisk } from '../../src-worker/lend/lent-disk.ts';
 import { createArtifactCache, type SessionArtifactCache } from '../../src-worker/artifacts/artifact-cache.ts';
 
 /** A worker's artifacts, with a transport process and a hashing process of its own. */
@@ -40,6 +41,8 @@ export interface ArtifactMachines {
   readonly controllerId: NodeId;
   readonly controller: ArtifactService;
   readonly controllerStore: ArtifactStore;
+  /** The controller's setting. */
+  readonly controllerLimits: { quotaBytes: number | null };
   readonly workers: readonly ArtifactMachine[];
   close(): Promise<void>;
 }
@@ -83,6 +86,7 @@ export async function startArtifactMachines(
   };
 
   const own = await open(0);
+  const controllerLimits: { quotaBytes: number | null } = { quotaBytes: null };
   const database = openDatabase(path.join(own.at, 'covey.db'));
   const workers = new Map<NodeId, ArtifactMachine & { connected: boolean }>();
   const addresses = (transport: Transport) => (transport.clusterAddress ? [transport.clusterAddress] : []);
@@ -118,7 +122,8 @@ export async function startArtifactMachines(
       return worker?.connected ? { name: nodeId.slice(0, 6), addresses: addresses(worker.transport) } : null;
     },
     rttMs: () => null,
-    quotaBytes: null,
+    quotaBytes: () => controllerLimits.quotaBytes,
+    jobExists: () => true,
     clock,
     logger,
     ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),
@@ -154,7 +159,7 @@ export async function startArtifactMachines(
         hasher,
         shared: false,
         transport,
-        quotaBytes: () => worker.quotaBytes,
+        disk: createLentDisk(() => worker.quotaBytes),
         send: toController,
         clock,
         logger,
@@ -177,6 +182,7 @@ export async function startArtifactMachines(
     controllerId: members[0]?.nodeId as NodeId,
     controller,
     controllerStore: own.store,
+    controllerLimits,
     workers: [...workers.values()],
     async close() {
       for (const closer of closers.reverse()) await closer();

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { access, mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { lstat, mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -9,6 +9,7 @@ import { isSafeTreePath, type ArtifactView } from '#shared/domain/artifact.ts';
 import { canonicalManifest, makeManifest, type TreeFile } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { digestFile, sha256 } from '../nodejs/artifacts/digest.ts';
+import { defaultUnpackLimits } from '../nodejs/artifacts/unpack-guard.ts';
 import { walkTree } from '../nodejs/artifacts/walk-tree.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
@@ -35,12 +36,13 @@ export async function getArtifact(
     throw new UsageError('The name of this artifact is no file name here: say where to put it.');
   }
   const path = resolve(io.workingDirectory, target ?? named);
-  const there = await access(path).then(
-    () => true,
-    () => false,
-  );
+  const there = await lstat(path).catch(() => null);
   if (there && !force)
     throw new UsageError(`${printable(path)} is there already: name another or add --force.`);
+  if (there?.isDirectory() && artifact.kind === 'file')
+    throw new UsageError(
+      `${printable(path)} is a folder, and ${printable(artifact.name)} is a file: name a file.`,
+    );
   const live = createLiveLine(io);
   const url = fillPath(contentPath, { artifact: artifact.id });
   try {
@@ -96,12 +98,7 @@ async function getFile({ api, signal, live, url, artifact, path }: Getting): Pro
       if (signal.aborted) throw CoveyError.from(signal.reason);
       throw error instanceof CoveyError || (error as NodeJS.ErrnoException).code === 'ENOSPC'
         ? error
-        : new CoveyError(
-            'controller_unreachable',
-            `The connection ended before all of ${artifact.name} was here: the same command goes on.`,
-            {},
-            error,
-          );
+        : brokenOff(artifact, 'the same command goes on', error);
     });
   }
   if (done !== artifact.bytes || hash.digest('hex') !== artifact.id) {
@@ -111,6 +108,15 @@ async function getFile({ api, signal, live, url, artifact, path }: Getting): Pro
   await rename(partial, path);
 }
 
+function brokenOff({ name }: ArtifactView, then: string, error: unknown): CoveyError {
+  return new CoveyError(
+    'controller_unreachable',
+    `The connection ended before all of ${name} was here: ${then}.`,
+    {},
+    error,
+  );
+}
+
 async function getTree({ api, signal, live, url, artifact, path }: Getting): Promise<void> {
   const { unpackStream } = await import('../nodejs/artifacts/unpack.ts');
   // Beside the target, so that it can be renamed.
@@ -118,7 +124,14 @@ async function getTree({ api, signal, live, url, artifact, path }: Getting): Pro
   const tree = join(folder, 'tree');
   try {
     live.update(`Getting ${printable(artifact.name)}`, bytes(artifact.bytes));
-    await unpackStream(await api.getBytes(url, 0, signal), artifact.name, tree, { signal });
+    const limits = { ...defaultUnpackLimits, bytes: artifact.bytes };
+    await unpackStream(await api.getBytes(url, 0, signal), artifact.name, tree, { signal, limits }).catch(
+      (error: unknown) => {
+        // An error of the disk has a path.
+        const ours = error instanceof CoveyError || (error instanceof Error && 'path' in error);
+        throw ours ? CoveyError.from(error) : brokenOff(artifact, 'try again', error);
+      },
+    );
     live.update(`Getting ${printable(artifact.name)}`, 'verifying');
     const walked = await walkTree(tree);
     const files: TreeFile[] = [];

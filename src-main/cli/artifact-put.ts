@@ -98,9 +98,10 @@ async function putLocal(
       const params = { id: upload.id };
       return { artifact: await api.call('finishUpload', { params, timeoutMs: finishMs, signal }), sentBytes };
     } catch (error) {
+      // Corrupt: what an attempt that was cut off by the power has left, for example.
       const again =
         error instanceof CoveyError &&
-        (error.code === 'upload_incomplete' || error.code === 'upload_not_found');
+        ['upload_incomplete', 'upload_not_found', 'artifact_corrupt'].includes(error.code);
       if (!again || round >= maxRounds) throw error;
     }
   }

@@ -50,7 +50,7 @@ export const lendValues: readonly LendValue[] = [
   {
     name: 'disk',
     takes: sizeTakes,
-    does: 'disk for models at most',
+    does: 'disk for models and artifacts at most',
     patch: (text) => ({ limits: { diskBytes: orNone(text, (one) => size('disk', one)) } }),
     show: ({ limits }) => upTo(limits.diskBytes),
   },

@@ -194,7 +194,8 @@ export async function createController(options: ControllerOptions): Promise<Cont
         return { name: node.durable.name, addresses: node.durable.facts?.addresses ?? [] };
       },
       rttMs: (from, to) => links.latest(from, to)?.rttMs ?? null,
-      quotaBytes: null,
+      quotaBytes: () => settings.current.artifacts.quotaBytes,
+      jobExists: (jobId) => runtime.state.jobs.has(jobId),
       clock,
       logger: logger.child({ part: 'artifacts' }),
     });

@@ -150,7 +150,10 @@ async function lend(
   const { createWorker } = await import('../../src-worker/worker.ts');
   const { createModelHandlers } = await import('../../src-worker/models/handlers.ts');
   const { createDoctorHandlers } = await import('../../src-worker/doctor/handlers.ts');
+  const { createLentDisk } = await import('../../src-worker/lend/lent-disk.ts');
   controller.admitSelf(name);
+  // Of models only: the artifacts here are the controller's own, within its setting `artifacts.quotaBytes`.
+  const disk = createLentDisk(() => rules.rules().limits.diskBytes);
   return createWorker({
     dataDirectory: data.path,
     name,
@@ -173,7 +176,7 @@ async function lend(
       ...(await createModelHandlers({
         dataDirectory: data.path,
         logger,
-        quotaBytes: () => rules.rules().limits.diskBytes,
+        disk,
       })),
       ...createDoctorHandlers({
         context: async () => controller.doctorContext(),
@@ -183,7 +186,7 @@ async function lend(
     },
     dialGateway: (signal) => connectSocket(gatewaySocket, signal),
     lend: rules,
-    artifacts: { ...artifacts, shared: true },
+    artifacts: { ...artifacts, shared: true, disk },
     onClusterSecret: () => undefined,
     onName: () => undefined,
     onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),

@@ -17,6 +17,7 @@ import {
 } from '../../src-worker/runtime/controller-addresses.ts';
 import type { RequestHandlers } from '../../src-worker/runtime/requests.ts';
 import type { LendPort } from '../../src-worker/lend/lend-monitor.ts';
+import type { LentDisk } from '../../src-worker/lend/lent-disk.ts';
 import { createWorker, type Worker } from '../../src-worker/worker.ts';
 import type { OpenArtifacts } from './artifacts.ts';
 import type { Foundation } from './foundation.ts';
@@ -56,7 +57,7 @@ export async function createMemberLife(options: {
   readonly bootId: BootId;
   readonly machine: string | null;
   readonly transport: Transport;
-  readonly artifacts: OpenArtifacts;
+  readonly artifacts: OpenArtifacts & { readonly disk: LentDisk };
   readonly discovery: Discovery | null;
   readonly handlers: Omit<RequestHandlers, 'task.log'>;
   readonly lend: LendPort;

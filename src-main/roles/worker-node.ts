@@ -19,6 +19,7 @@ import { productVersion } from '../nodejs/version.ts';
 import { createDoctorHandlers } from '../../src-worker/doctor/handlers.ts';
 import { createForwarder } from '../../src-worker/gateway/forwarder.ts';
 import { createJoiner, type Joiner } from '../../src-worker/joining/joiner.ts';
+import { createLentDisk } from '../../src-worker/lend/lent-disk.ts';
 import { createModelHandlers } from '../../src-worker/models/handlers.ts';
 import { openArtifacts } from './artifacts.ts';
 import { openDiscovery } from './discovery.ts';
@@ -75,6 +76,7 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
 
     const lend = await openLending({ settings, transport, logger, clock });
     closers.push(async () => lend.close());
+    const disk = createLentDisk(() => lend.rules().limits.diskBytes);
     const selfHolder: { self?: WorkerSelf } = {};
     const doctorContext = async () => {
       if (!selfHolder.self) throw new CoveyError('shutting_down', 'This machine is still starting.');
@@ -87,13 +89,13 @@ export async function startWorkerNode(options: WorkerNodeOptions): Promise<Worke
       bootId,
       machine: await machineMark(identity.nodeId),
       transport,
-      artifacts,
+      artifacts: { ...artifacts, disk },
       discovery,
       handlers: {
         ...(await createModelHandlers({
           dataDirectory: data.path,
           logger,
-          quotaBytes: () => lend.rules().limits.diskBytes,
+          disk,
         })),
         ...createDoctorHandlers({ context: doctorContext, transport, clock }),
       },

@@ -15,6 +15,7 @@ const hostsMessage = 'must be a list of at most 32 host names';
 const fileMessage = 'must be the path of a file, of at most 4096 characters';
 const filePath = z.string(fileMessage).min(1, fileMessage).max(4096, fileMessage);
 const portMessage = 'must be a whole number from 1 to 65535';
+const bytesMessage = 'must be a whole number of bytes, or null';
 const flag = z.boolean('must be true or false');
 const group = 'must be an object of settings';
 
@@ -42,6 +43,15 @@ export const settingsSchema = z.strictObject(
       )
       .prefault({}),
     lend: lendRulesSchema,
+    artifacts: z
+      .strictObject(
+        {
+          /** What a controller's artifacts may take of its disk; null: nine tenths of what is free. */
+          quotaBytes: z.number(bytesMessage).int(bytesMessage).min(0, bytesMessage).nullable().default(null),
+        },
+        onType(group),
+      )
+      .prefault({}),
     /** The desktop app of this machine; a machine without it keeps them for later. */
     app: z
       .strictObject(

@@ -14,6 +14,7 @@ import { createSharedWork } from '../../src-main/nodejs/artifacts/shared-work.ts
 import type { ArtifactStore } from '../../src-main/nodejs/artifacts/store.ts';
 import { takeInFile, takeInTree } from '../../src-main/nodejs/artifacts/take-in.ts';
 import type { Transport } from '../../src-main/nodejs/transport/transport.ts';
+import type { LentDisk } from '../lend/lent-disk.ts';
 import { throttled } from '../runtime/throttle.ts';
 import type { ArtifactCache } from './cache.ts';
 import { openKnownArtifacts, type KnownArtifact } from './known.ts';
@@ -27,12 +28,18 @@ export interface ArtifactCacheOptions {
   /** The store is the controller's, in the same process: nothing is evicted or reported here. */
   readonly shared: boolean;
   readonly transport: Pick<Transport, 'readArtifact' | 'addArtifactGrant'>;
-  /** What the owner lends of the disk for artifacts; null: as much as there is. */
-  readonly quotaBytes: () => number | null;
+  /** What the owner lends of it. */
+  readonly disk: LentDisk;
   /** false: there is no session. */
   readonly send: (frame: WorkerFrame) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+interface Coming {
+  readonly stake: Pick<ArtifactStake, 'kind' | 'bytes'>;
+  /** Of it, on the disk. */
+  doneBytes: number;
 }
 
 export interface SessionArtifactCache extends ArtifactCache {
@@ -50,6 +57,9 @@ const reserveBytes = 256 * 1024 * 1024;
 const keptMs = 24 * 3_600_000;
 /** Use is written down at most this often. */
 const usedEveryMs = 60_000;
+/** What was broken off, and files of no artifact, may still be of use to who tries again. */
+const leftoverMs = 24 * 3_600_000;
+const orphanMs = 3_600_000;
 
 export async function createArtifactCache(options: ArtifactCacheOptions): Promise<SessionArtifactCache> {
   const { store, hasher, clock, logger } = options;
@@ -61,8 +71,11 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
   const fetching = createSharedWork<void>();
   /** In use or on their way, by how many. */
   const held = new Map<ArtifactId, number>();
-  /** What is being fetched will need this much. */
-  let comingBytes = 0;
+  /** What is on its way. */
+  const coming = new Set<Coming>();
+  /** What lies there of fetches that were broken off. */
+  let leftoverBytes = 0;
+  let roomTurn: Promise<unknown> = Promise.resolve();
   let told: ReadonlySet<ArtifactId> | null = null;
 
   const report = throttled(() => {
@@ -97,6 +110,8 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
     };
   };
   const use = async (stake: ArtifactStake, kept = false): Promise<void> => {
+    // The controller has its own records of what is in its store.
+    if (options.shared) return;
     const { id, kind, bytes } = stake;
     const before = known.get(id);
     const at = clock.now();
@@ -105,44 +120,101 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
     report.call();
   };
 
+  const comingBytes = (): number => {
+    let sum = 0;
+    // Of a tree, files that have come are in the store already.
+    for (const { stake, doneBytes } of coming)
+      sum += stake.kind === 'tree' ? stake.bytes - doneBytes : stake.bytes;
+    return sum;
+  };
+  const heldBytes = (): number => store.usedBytes + comingBytes() + leftoverBytes;
   const lackingBytes = async (bytes: number): Promise<number> => {
     const { bavail, bsize } = await statfs(store.directory);
-    const quota = options.quotaBytes();
-    const room = bavail * bsize - reserveBytes;
-    return bytes - Math.min(room, quota === null ? Infinity : quota - store.usedBytes - comingBytes);
+    let unwritten = 0;
+    for (const { stake, doneBytes } of coming) unwritten += stake.bytes - doneBytes;
+    const share = options.disk.shareOf('artifacts');
+    const room = bavail * bsize - reserveBytes - unwritten;
+    return bytes - Math.min(room, share === null ? Infinity : share - heldBytes());
   };
   const filesOf = async ({ id, kind }: KnownArtifact): Promise<ArtifactId[]> => {
     if (kind === 'file') return [id];
     const manifest = await store.manifest(id).catch(() => null);
     return manifest ? manifestFiles(manifest).map(({ sha256 }) => sha256) : [];
   };
-  const evict = async (artifact: KnownArtifact): Promise<void> => {
+  /** How many artifacts have each file. */
+  const countUses = async (): Promise<Map<ArtifactId, number>> => {
+    const uses = new Map<ArtifactId, number>();
+    for (const artifact of known.list()) {
+      for (const file of await filesOf(artifact)) uses.set(file, (uses.get(file) ?? 0) + 1);
+    }
+    return uses;
+  };
+  const dropLeftovers = async (olderThanMs: number): Promise<void> => {
+    const isOver = (name: string): boolean => name.startsWith('fetch-') && !fetcher.isFetching(name);
+    leftoverBytes = await store.sweepIncoming(isOver, olderThanMs);
+  };
+  /** What is in the store and of no artifact: its fetch, or the program, ended too early. */
+  const dropOrphans = async (uses: ReadonlyMap<ArtifactId, number>): Promise<void> => {
+    const before = clock.now() - orphanMs;
+    for (const id of [...store.trees()]) {
+      const addedAt = store.treeAddedAt(id) ?? Infinity;
+      if (!known.get(id) && !held.has(id) && addedAt <= before) await store.removeTree(id);
+    }
+    for (const [id, { addedAt }] of [...store.files()]) {
+      if (!uses.has(id) && !held.has(id) && addedAt <= before) await store.removeFile(id);
+    }
+  };
+  const evict = async (artifact: KnownArtifact, uses: Map<ArtifactId, number>): Promise<void> => {
+    logger.info('an artifact makes room for another', { artifact: artifact.id.slice(0, 12) });
     const files = await filesOf(artifact);
     await known.drop(artifact.id);
     if (artifact.kind === 'tree') await store.removeTree(artifact.id);
-    const others = new Set((await Promise.all(known.list().map(filesOf))).flat());
-    for (const file of files) if (!others.has(file) && !held.has(file)) await store.removeFile(file);
+    for (const file of files) {
+      const left = (uses.get(file) ?? 1) - 1;
+      uses.set(file, left);
+      if (left === 0 && !held.has(file)) await store.removeFile(file);
+    }
     report.call();
   };
-  /** Makes room by what is least needed. @throws CoveyError `disk_full` */
-  const ensureRoom = async (bytes: number): Promise<void> => {
-    if (options.shared) return;
+  /** By what is least needed, until it is enough or there is no more of that. */
+  const makeRoom = async (isEnough: () => Promise<boolean>): Promise<void> => {
+    if (await isEnough()) return;
+    await dropLeftovers(0);
+    const uses = await countUses();
+    await dropOrphans(uses);
     const candidates = known
       .list()
-      .filter(({ id, kept, usedAt }) => !held.has(id) && (!kept || usedAt + keptMs < clock.now()))
+      .filter(({ kept, usedAt }) => !kept || usedAt + keptMs < clock.now())
       .sort((a, b) => Number(b.free) - Number(a.free) || a.usedAt - b.usedAt);
-    for (const artifact of candidates) {
-      if ((await lackingBytes(bytes)) <= 0) return;
-      logger.info('an artifact makes room for another', { artifact: artifact.id.slice(0, 12) });
-      await evict(artifact);
+    for (const { id } of candidates) {
+      if (await isEnough()) return;
+      const artifact = known.get(id);
+      if (artifact && !held.has(id)) await evict(artifact, uses);
     }
-    const lacking = await lackingBytes(bytes);
-    if (lacking <= 0) return;
-    throw new CoveyError(
-      'disk_full',
-      `This machine has no room for ${Math.ceil(bytes / 1e6)} MB: ${Math.ceil(lacking / 1e6)} MB more than it lends are needed.`,
-    );
   };
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const turn = roomTurn.then(work);
+    roomTurn = turn.catch(() => undefined);
+    return turn;
+  };
+  /** Makes room, and keeps it until `drop`. @throws CoveyError `disk_full` */
+  const reserve = (stake: Coming['stake']): Promise<{ readonly coming: Coming; readonly drop: () => void }> =>
+    inTurn(async () => {
+      const entry: Coming = { stake, doneBytes: 0 };
+      const { bytes } = stake;
+      if (!options.shared) {
+        await makeRoom(async () => (await lackingBytes(bytes)) <= 0);
+        const lacking = await lackingBytes(bytes);
+        if (lacking > 0) {
+          throw new CoveyError(
+            'disk_full',
+            `This machine has no room for ${Math.ceil(bytes / 1e6)} MB: ${Math.ceil(lacking / 1e6)} MB more than it lends are needed.`,
+          );
+        }
+      }
+      coming.add(entry);
+      return { coming: entry, drop: () => void coming.delete(entry) };
+    });
 
   const ensure = async (
     stake: ArtifactStake,
@@ -151,17 +223,23 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
   ): Promise<void> => {
     if (await isWhole(stake)) return use(stake);
     await fetching.run(stake.id, signal, async (stop) => {
-      await ensureRoom(stake.bytes);
-      comingBytes += stake.bytes;
+      const room = await reserve(stake);
+      const releases: (() => void)[] = [];
       try {
         await fetcher.fetch({
           stake,
           sources: (asking) => wanted.ask(stake.id, asking),
           signal: stop,
-          onProgress: (progress) => onProgress?.(progress),
+          onFiles: (files) => releases.push(...files.map(hold)),
+          onProgress(progress) {
+            room.coming.doneBytes = progress.doneBytes;
+            onProgress?.(progress);
+          },
         });
+        await use(stake);
       } finally {
-        comingBytes -= stake.bytes;
+        room.drop();
+        for (const release of releases) release();
       }
     });
     if (!(await isWhole(stake))) {
@@ -169,6 +247,35 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
     }
     await use(stake);
   };
+  /** An output: its room is kept until it is known. */
+  const takeIn = async (
+    kind: ArtifactStake['kind'],
+    work: (room: (bytes: number) => Promise<void>) => Promise<ArtifactStake>,
+  ): Promise<ArtifactStake> => {
+    let drop = (): void => undefined;
+    try {
+      const stake = await work(async (bytes) => {
+        drop = (await reserve({ kind, bytes })).drop;
+      });
+      await use(stake, true);
+      return stake;
+    } finally {
+      drop();
+    }
+  };
+
+  if (!options.shared) {
+    await dropLeftovers(leftoverMs);
+    await dropOrphans(await countUses());
+    options.disk.use('artifacts', {
+      bytes: heldBytes,
+      giveUp: (bytes) =>
+        inTurn(async () => {
+          const before = heldBytes();
+          await makeRoom(async () => before - heldBytes() >= bytes);
+        }),
+    });
+  }
 
   return {
     async ensure(stake, signal, onProgress) {
@@ -193,16 +300,9 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
         release();
       }
     },
-    async addFile(path, signal) {
-      const stake = await takeInFile(store, hasher, path, signal);
-      await use(stake, true);
-      return stake;
-    },
-    async addTree(directory, signal) {
-      const stake = await takeInTree(store, hasher, directory, signal);
-      await use(stake, true);
-      return stake;
-    },
+    addFile: (path, signal) => takeIn('file', (room) => takeInFile(store, hasher, path, signal, room)),
+    addTree: (directory, signal) =>
+      takeIn('tree', (room) => takeInTree(store, hasher, directory, signal, room)),
     onWelcome() {
       told = null;
       report.call();

@@ -34,6 +34,11 @@ export async function openKnownArtifacts(
   const pathOf = (id: string): string => join(directory, `${id}.json`);
   for (const name of await readdir(directory)) {
     const path = join(directory, name);
+    if (!/^[0-9a-f]{64}\.json$/.test(name)) {
+      // It was being written when the program ended.
+      await rm(path, { force: true });
+      continue;
+    }
     const parsed = schema.safeParse(parse(await readFile(path, 'utf8').catch(() => '')));
     if (parsed.success && (await isWhole(parsed.data).catch(() => false)))
       known.set(parsed.data.id, parsed.data);

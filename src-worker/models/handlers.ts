@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { CoveyError } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { LibraryModel } from '#shared/protocol/requests.ts';
+import type { LentDisk } from '../lend/lent-disk.ts';
 import type { RequestHandlers } from '../runtime/requests.ts';
 import { downloadModel } from './download.ts';
 import { isHubAddress, type HubSettings } from './hub/request.ts';
@@ -22,17 +23,24 @@ const MAX_DOWNLOAD_MS = 7 * 24 * 60 * 60_000;
 export async function createModelHandlers(options: {
   readonly dataDirectory: string;
   readonly logger: Logger;
-  /** How much the owner lends for models; null: the disk is the limit. */
-  readonly quotaBytes?: () => number | null;
+  /** What the owner lends of it. */
+  readonly disk?: LentDisk;
   readonly environment?: NodeJS.ProcessEnv;
 }): Promise<ModelHandlers> {
-  const { dataDirectory, logger, environment = process.env } = options;
+  const { dataDirectory, logger, disk, environment = process.env } = options;
   const clock = { now: Date.now };
   const library = await openModelLibrary(join(dataDirectory, 'models'), {
     clock,
     logger,
-    ...(options.quotaBytes ? { quotaBytes: options.quotaBytes } : {}),
+    ...(disk
+      ? {
+          quotaBytes: () => disk.shareOf('models'),
+          makeRoom: (bytes: number) => disk.askOthers('models', bytes),
+        }
+      : {}),
   });
+  // Models are dear: none is given up but by a person.
+  disk?.use('models', { bytes: () => library.takenBytes, giveUp: async () => undefined });
   const hub = hubFrom(environment, logger);
   return {
     'model.resolve': async ({ model }, { signal }) => await library.resolve(model, { signal }),

@@ -168,6 +168,26 @@ describe('a quota', () => {
   });
 });
 
+describe('room that others can give up', () => {
+  it('is asked for before a model is refused', async () => {
+    const { fileBytes } = await library.importFile(story);
+    let quotaBytes = fileBytes;
+    const asked: number[] = [];
+    const limited = await openModelLibrary(join(directory, 'models'), {
+      clock,
+      logger: collectingLogger().logger,
+      quotaBytes: () => quotaBytes,
+      async makeRoom(bytes) {
+        asked.push(bytes);
+        quotaBytes += bytes;
+      },
+    });
+    await limited.importFile(story, { name: 'second' });
+    expect(asked).toEqual([fileBytes]);
+    expect(limited.takenBytes).toBe(2 * fileBytes);
+  });
+});
+
 describe('resolving', () => {
   it('says which models there are', async () => {
     await library.importFile(story);

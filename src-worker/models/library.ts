@@ -35,8 +35,10 @@ export async function openModelLibrary(
   options: {
     readonly clock: Clock;
     readonly logger: Logger;
-    /** How much the owner lends for models; null: the disk is the limit. */
+    /** How much the owner lends for models now; null: the disk is the limit. */
     readonly quotaBytes?: () => number | null;
+    /** May raise that by so many bytes. */
+    readonly makeRoom?: (bytes: number) => Promise<void>;
   },
 ): Promise<ModelLibrary> {
   const path = resolve(directory);
@@ -44,7 +46,13 @@ export async function openModelLibrary(
   await rm(join(path, incoming), { recursive: true, force: true });
   const { entries, changed } = await readIndex(path, options.clock.now(), options.logger);
   if (changed) await writeIndex(path, entries.values());
-  return new ModelLibrary(path, entries, options.clock, options.quotaBytes ?? (() => null));
+  return new ModelLibrary(
+    path,
+    entries,
+    options.clock,
+    options.quotaBytes ?? (() => null),
+    options.makeRoom ?? (async () => undefined),
+  );
 }
 
 /**
@@ -55,6 +63,7 @@ export class ModelLibrary {
   readonly directory: string;
   readonly #clock: Clock;
   readonly #quotaBytes: () => number | null;
+  readonly #makeRoom: (bytes: number) => Promise<void>;
   /** Of imports and downloads under way. */
   #comingBytes = 0;
   readonly #entries: Map<string, IndexEntry>;
@@ -67,11 +76,18 @@ export class ModelLibrary {
     entries: Map<string, IndexEntry>,
     clock: Clock,
     quotaBytes: () => number | null,
+    makeRoom: (bytes: number) => Promise<void>,
   ) {
     this.#quotaBytes = quotaBytes;
+    this.#makeRoom = makeRoom;
     this.directory = directory;
     this.#entries = entries;
     this.#clock = clock;
+  }
+
+  /** By models that are here and on their way. */
+  get takenBytes(): number {
+    return [...this.#entries.values()].reduce((sum, entry) => sum + entry.fileBytes, this.#comingBytes);
   }
 
   /** By name. */
@@ -146,12 +162,13 @@ export class ModelLibrary {
    * Runs `work`, which adds so many bytes to the library. Rejects with `disk_full` when the owner lends less.
    */
   async withRoom<T>(bytes: number, work: () => Promise<T>): Promise<T> {
-    const quota = this.#quotaBytes();
-    const held = [...this.#entries.values()].reduce((sum, entry) => sum + entry.fileBytes, this.#comingBytes);
-    if (quota !== null && held + bytes > quota) {
+    const over = (): number => this.takenBytes + bytes - (this.#quotaBytes() ?? Infinity);
+    if (over() > 0) await this.#makeRoom(over());
+    if (over() > 0) {
+      const quota = Math.max(0, this.#quotaBytes() ?? 0);
       throw new CoveyError(
         'disk_full',
-        `this machine lends ${megabytes(quota)} of its disk for models: ${megabytes(held)} are taken, and this one needs ${megabytes(bytes)}`,
+        `this machine lends ${megabytes(quota)} of its disk for models: ${megabytes(this.takenBytes)} are taken, and this one needs ${megabytes(bytes)}`,
       );
     }
     this.#comingBytes += bytes;

@@ -233,6 +233,7 @@ describe('settings', () => {
       lend.kinds.kernels:          true
       lend.kinds.commands:         false
       lend.network:                none
+      artifacts.quotaBytes:        none
       app.openAtLogin:             false
       app.updates.automatic:       true
       app.updates.channel:         stable
@@ -257,6 +258,8 @@ describe('settings', () => {
     ['set api.requireKey false', { api: { requireKey: false } }],
     ['set api.allowedHosts a.example,b.example', { api: { allowedHosts: ['a.example', 'b.example'] } }],
     ['set lan.keyFile /k.pem', { lan: { keyFile: '/k.pem' } }],
+    ['set artifacts.quotaBytes 50GB', { artifacts: { quotaBytes: 50 * 2 ** 30 } }],
+    ['set artifacts.quotaBytes none', { artifacts: { quotaBytes: null } }],
     ['unset lan.port', { lan: { port: null } }],
     ['set colour red', { colour: 'red' }],
   ])('%s sends %j', async (words, body) => {

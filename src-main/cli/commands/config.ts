@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { SettingsView } from '#shared/api/access.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { defaultSettings } from '#shared/settings.ts';
+import { sizeOf } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import { Exit, UsageError, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
@@ -88,6 +89,11 @@ function parseValue(key: string, text: string): unknown {
     if (/^-?\d{1,15}$/.test(text)) return Number(text);
     throw new UsageError(`${key} is a whole number, got "${text}".`);
   }
+  if (/Bytes(PerS)?$/.test(key) && like !== undefined) {
+    const size = text === 'none' ? null : sizeOf(text);
+    if (size !== null || text === 'none') return size;
+    throw new UsageError(`${key} is a size such as 50GB, or none, got "${text}".`);
+  }
   if (Array.isArray(like)) return text.trim() === '' ? [] : text.split(',').map((part) => part.trim());
   return text;
 }
@@ -105,6 +111,11 @@ function valueOf(settings: object, key: string): unknown {
   const near = suggest(key, names);
   const hint = near === null ? `There are: ${names.join(', ')}.` : `Did you mean ${near}?`;
   throw new CoveyError('setting_unknown', `There is no setting "${key}". ${hint}`, { field: 'key' });
+}
+
+/** `lan.port`, in the order of the settings. */
+export function settingKeys(settings: object): string[] {
+  return leaves(settings).map(([name]) => name);
 }
 
 function leaves(value: object, prefix = ''): [string, unknown][] {

@@ -2,6 +2,8 @@ import { readFile, rm, statfs, writeFile } from 'node:fs/promises';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import type { z } from 'zod';
+import type { artifactListQuerySchema, artifactListSchema } from '#shared/api/jobs.ts';
 import type { ArtifactStake, ArtifactView, TreeManifest } from '#shared/domain/artifact.ts';
 import { manifestFiles } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
@@ -13,10 +15,12 @@ import { createArtifactFetcher } from '../../nodejs/artifacts/fetcher.ts';
 import type { Hasher } from '../../nodejs/artifacts/hasher.ts';
 import { createSharedWork } from '../../nodejs/artifacts/shared-work.ts';
 import type { ArtifactStore } from '../../nodejs/artifacts/store.ts';
+import { namingFullDisk } from '../../nodejs/disk-full.ts';
 import type { Transport } from '../../nodejs/transport/transport.ts';
 import type { ArtifactRecordStore, ArtifactRow } from '../state/sqlite/artifact-store.ts';
 import type { Artifacts } from './artifacts.ts';
 import { collect } from './collect.ts';
+import { listArtifacts } from './listing.ts';
 import { createOffers, type OffersOptions } from './offers.ts';
 import { createArtifactRecords } from './records.ts';
 import { createUploads, type UploadBody, type UploadView } from './uploads.ts';
@@ -33,8 +37,10 @@ export interface ArtifactServiceOptions {
   readonly member: OffersOptions['member'];
   readonly rttMs: OffersOptions['rttMs'];
   readonly broadcast: (frame: ControllerFrame) => void;
-  /** Most that the store may hold; null: what the disk has, but for a tenth of it. */
-  readonly quotaBytes: number | null;
+  /** Most that the store may hold now; null: what the disk has, but for a tenth of it. */
+  readonly quotaBytes: () => number | null;
+  /** Whether there is a record of this job. */
+  readonly jobExists: (jobId: JobId) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long an artifact stays after nothing needs it any more. */
@@ -43,7 +49,7 @@ export interface ArtifactServiceOptions {
 
 /** All of `Artifacts`, and what the API and the sessions need. */
 export interface ArtifactService extends Artifacts {
-  list(): Promise<{ artifacts: ArtifactView[]; usedBytes: number; quotaBytes: number }>;
+  list(query: z.output<typeof artifactListQuerySchema>): Promise<z.output<typeof artifactListSchema>>;
   startUpload(body: UploadBody): Promise<UploadView>;
   putChunk(uploadId: string, chunk: ArtifactId, pieces: readonly Buffer[]): Promise<void>;
   finishUpload(uploadId: string, signal: AbortSignal): Promise<ArtifactView>;
@@ -70,25 +76,38 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
   const graceMs = options.graceMs ?? defaultGraceMs;
   const now = (): number => clock.now();
   const records = createArtifactRecords(options.records, graceMs, now);
+  // A controller that was killed between the two has kept artifacts for a job that it never recorded.
+  const lost = records.releaseLost(options.jobExists);
+  if (lost > 0) logger.info('artifacts were kept for jobs that are not there', { jobs: lost });
   const offers = createOffers(options);
   const fetcher = createArtifactFetcher({ store, hasher, transport: options.transport });
   const fetching = createSharedWork<void>();
   let collecting: Promise<{ removed: number; freedBytes: number }> | null = null;
+  /** Of what is being brought in, apart from uploads. */
+  let reservedBytes = 0;
+  let roomTurn: Promise<unknown> = Promise.resolve();
 
   const quota = async (): Promise<number> => {
-    if (options.quotaBytes !== null) return options.quotaBytes;
+    const set = options.quotaBytes();
+    if (set !== null) return set;
     const { bavail, bsize } = await statfs(store.directory);
     return Math.floor((store.usedBytes + bavail * bsize) * 0.9);
   };
   const freeBytes = async (): Promise<number> => {
     const { bavail, bsize } = await statfs(store.directory);
-    return Math.min(bavail * bsize - reserveBytes, (await quota()) - store.usedBytes);
+    const limit = await quota();
+    const pending = uploads.pending();
+    return Math.min(
+      bavail * bsize - reserveBytes - reservedBytes - pending.comingBytes,
+      limit - store.usedBytes - reservedBytes - pending.bytes,
+    );
   };
   const runCollection = async (wantedBytes: number): Promise<{ removed: number; freedBytes: number }> => {
     const { removed, freedBytes } = await collect({
       store,
       records,
       uploads,
+      isFetching: (folderName) => fetcher.isFetching(folderName),
       graceMs,
       now: now(),
       wantedBytes,
@@ -102,12 +121,20 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     (collecting ??= runCollection(wantedBytes).finally(() => {
       collecting = null;
     }));
-  const ensureRoom = async (bytes: number): Promise<void> => {
-    const lacking = bytes - (await freeBytes());
-    if (lacking <= 0) return;
-    await collectOnce(lacking);
-    const free = await freeBytes();
-    if (bytes <= free) return;
+  /** One after the other: each sees what the one before has reserved. */
+  const reserve = async (bytes: number): Promise<void> => {
+    let free = await freeBytes();
+    for (let last = -Infinity; free < bytes && free > last;) {
+      last = free;
+      // One that is under way was not told how much is wanted.
+      await collecting?.catch(() => undefined);
+      await collectOnce(bytes - free);
+      free = await freeBytes();
+    }
+    if (bytes <= free) {
+      reservedBytes += bytes;
+      return;
+    }
     throw new CoveyError(
       'artifact_quota',
       `This needs ${megabytes(bytes)} of the controller's store, which has room for ${megabytes(Math.max(0, free))}. Remove artifacts, then "covey artifacts gc".`,
@@ -116,7 +143,23 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       },
     );
   };
-  const uploads = createUploads({ store, hasher, ensureRoom, now });
+  const withRoom = async <T>(bytes: number, work: () => Promise<T>): Promise<T> => {
+    const turn = roomTurn.then(() => reserve(bytes));
+    roomTurn = turn.catch(() => undefined);
+    await turn;
+    try {
+      return await work();
+    } finally {
+      reservedBytes -= bytes;
+    }
+  };
+  const uploads = createUploads({
+    store,
+    hasher,
+    withRoom,
+    onWhole: ({ stake, files, name }) => void records.add(stake, files, name, true),
+    now,
+  });
 
   const view = (row: ArtifactRow): ArtifactView => ({
     id: row.id,
@@ -134,11 +177,13 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     collectableAt: records.collectableAt(row),
   });
   const get = (id: ArtifactId): ArtifactRow => records.get(id) ?? records.find(id);
-  const filesOf = async (stake: ArtifactStake): Promise<number> => {
-    if (stake.kind === 'file') return 1;
-    const manifest = await store.tree(stake.id);
-    if (!manifest) throw new CoveyError('artifact_corrupt', `${stake.id.slice(0, 12)} did not stay whole.`);
-    return manifestFiles(manifest).length;
+  const isWhole = async ({ id, kind }: ArtifactStake): Promise<boolean> =>
+    kind === 'file' ? store.file(id) !== null : (await store.tree(id)) !== null;
+  const filesOf = async ({ id, kind }: ArtifactStake): Promise<ArtifactId[]> => {
+    if (kind === 'file') return [id];
+    const manifest = await store.tree(id);
+    if (!manifest) throw new CoveyError('artifact_corrupt', `${id.slice(0, 12)} did not stay whole.`);
+    return manifestFiles(manifest).map(({ sha256 }) => sha256);
   };
   /** A file of the store's `incoming` becomes an artifact. */
   const settle = async (path: string, name: string, signal: AbortSignal): Promise<ArtifactStake> => {
@@ -153,6 +198,8 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     const folder = await store.incoming();
     try {
       return await work(join(folder, 'data'));
+    } catch (error) {
+      throw namingFullDisk(error, store.directory);
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -174,21 +221,22 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     addReference: (jobId: JobId, ids) => records.refer(jobId, ids),
     dropReferences: (jobId: JobId) => void records.release(jobId),
     async fetch(stake, name, fromNode, signal) {
-      if (records.get(stake.id)) return records.used(stake.id);
       await fetching.run(stake.id, signal, async (stop) => {
-        const here =
-          stake.kind === 'file' ? store.file(stake.id) !== null : (await store.tree(stake.id)) !== null;
-        if (!here) {
-          await ensureRoom(stake.bytes);
+        if (!(await isWhole(stake))) {
           const sources = async () => [
             ...offers.sourceAt(fromNode, stake.id),
             ...offers
               .sourcesFor(options.self.nodeId, stake.id, false)
               .filter(({ nodeId }) => nodeId !== fromNode),
           ];
-          await fetcher.fetch({ stake, sources, signal: stop, onProgress: () => undefined });
-        }
-        records.add(stake, await filesOf(stake), name, false);
+          await withRoom(stake.bytes, () =>
+            fetcher.fetch({ stake, sources, signal: stop, onProgress: () => undefined }),
+          );
+        } else if (records.get(stake.id)) return records.used(stake.id);
+        const files = await filesOf(stake);
+        // Nothing may be collected between this look and the record.
+        store.touch(files);
+        records.add(stake, files.length, name, false);
         // It was kept there for this.
         options.send(fromNode, { type: 'artifacts-free', artifacts: [stake.id] });
       });
@@ -199,14 +247,18 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
         const tree = rows.find(({ kind }) => kind === 'tree');
         if (tree)
           throw new CoveyError('artifact_invalid', `${tree.name} is a tree: only files can be joined.`);
-        await ensureRoom(rows.reduce((sum, { bytes }) => sum + bytes, 0));
-        await writeFile(path, '', { mode: 0o600 });
-        for (const { id } of rows) {
-          await pipeline(createReadStream(store.filePath(id)), createWriteStream(path, { flags: 'a' }), {
-            signal,
-          });
-        }
-        return settle(path, name, signal);
+        return withRoom(
+          rows.reduce((sum, { bytes }) => sum + bytes, 0),
+          async () => {
+            await writeFile(path, '', { mode: 0o600 });
+            for (const { id } of rows) {
+              await pipeline(createReadStream(store.filePath(id)), createWriteStream(path, { flags: 'a' }), {
+                signal,
+              });
+            }
+            return settle(path, name, signal);
+          },
+        );
       }),
     async readValue(id, maxBytes) {
       const row = get(id);
@@ -217,22 +269,28 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       return readFile(store.filePath(id));
     },
     addBytes: (bytes, name) =>
-      inFolder(async (path) => {
-        await ensureRoom(bytes.length);
-        await writeFile(path, bytes, { mode: 0o600 });
-        return settle(path, name, new AbortController().signal);
-      }),
+      inFolder((path) =>
+        withRoom(bytes.length, async () => {
+          await writeFile(path, bytes, { mode: 0o600 });
+          return settle(path, name, new AbortController().signal);
+        }),
+      ),
     holders: (id) => offers.holders(id),
 
-    async list() {
-      const artifacts = records.list().map(view);
-      return { artifacts, usedBytes: store.usedBytes, quotaBytes: await quota() };
+    async list(query) {
+      const facts = {
+        jobs: ({ id }: ArtifactRow) => records.jobs(id).length,
+        holders: ({ id }: ArtifactRow) => offers.holders(id).length,
+        collectableAt: records.collectableAt,
+      };
+      const { rows, ...all } = listArtifacts(records.list(), query, facts, now());
+      return { artifacts: rows.map(view), ...all, usedBytes: store.usedBytes, quotaBytes: await quota() };
     },
     startUpload: (body) => uploads.start(body),
     putChunk: (uploadId, chunk, pieces) => uploads.putChunk(uploadId, chunk, pieces),
     async finishUpload(uploadId, signal) {
-      const { stake, files, name } = await uploads.finish(uploadId, signal);
-      return view(records.add(stake, files, name, true));
+      const { stake } = await uploads.finish(uploadId, signal);
+      return view(get(stake.id));
     },
     remove: (ref) => records.unpin(records.find(ref).id),
     collectNow: () => collectOnce(),
@@ -240,7 +298,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       const row = records.find(ref);
       records.used(row.id);
       const manifest = row.kind === 'tree' ? await store.tree(row.id) : null;
-      if (row.kind === 'tree' && !manifest) {
+      if (row.kind === 'tree' ? !manifest : !store.file(row.id)) {
         throw new CoveyError(
           'artifact_corrupt',
           `Files of ${row.name} are missing in the controller's store.`,

@@ -39,6 +39,8 @@ const maxSources = 8;
 const grantMs = 6 * 3_600_000;
 /** What one member may say that it has. */
 const maxHeld = 200_000;
+/** Rights that are given again, with a new term, to who asks again. */
+const maxTokens = 20_000;
 
 export function createOffers(options: OffersOptions): Offers {
   const { self, transport } = options;
@@ -46,8 +48,19 @@ export function createOffers(options: OffersOptions): Offers {
 
   const holders = (id: ArtifactId): NodeId[] =>
     [...held].filter(([nodeId, ids]) => ids.has(id) && options.member(nodeId)).map(([nodeId]) => nodeId);
+  /** By holder, peer and artifact; the oldest first. Otherwise whoever asks again and again fills the others' memory. */
+  const tokens = new Map<string, string>();
+  const tokenFor = (holder: NodeId, peer: NodeId, artifact: ArtifactId): string => {
+    const key = `${holder} ${peer} ${artifact}`;
+    const token = tokens.get(key) ?? randomBytes(32).toString('hex');
+    tokens.delete(key);
+    tokens.set(key, token);
+    const [oldest] = tokens.keys();
+    if (oldest && tokens.size > maxTokens) tokens.delete(oldest);
+    return token;
+  };
   const grantAt = (holder: NodeId, peer: NodeId, artifact: ArtifactId): string | null => {
-    const token = randomBytes(32).toString('hex');
+    const token = tokenFor(holder, peer, artifact);
     if (holder === self.nodeId) {
       transport.addArtifactGrant({ token, artifact, peer, ttlMs: grantMs });
       return token;

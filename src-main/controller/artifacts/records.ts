@@ -19,6 +19,8 @@ export interface ArtifactRecords {
   refer(jobId: JobId, ids: readonly ArtifactId[]): void;
   /** @returns those that nothing needs any more */
   release(jobId: JobId): ArtifactId[];
+  /** Forgets what is kept for jobs of which there is no record. @returns how many jobs those were */
+  releaseLost(exists: (jobId: JobId) => boolean): number;
   used(id: ArtifactId): void;
   drop(id: ArtifactId): void;
   /** When it may be collected; null: it is needed. */
@@ -55,6 +57,17 @@ export function createArtifactRecords(
     const needed = row.pinned || jobs > 0;
     if (needed) return { ...row, freedAt: null };
     return row.freedAt === null ? { ...row, freedAt: now() } : row;
+  };
+
+  const release = (jobId: JobId): ArtifactId[] => {
+    const ids = [...jobsOf].filter(([, jobs]) => jobs.has(jobId)).map(([id]) => id);
+    const next = ids.map((id) => freed(get(id), (jobsOf.get(id)?.size ?? 1) - 1));
+    store.dropReferences(jobId, next);
+    for (const row of next) {
+      rows.set(row.id, row);
+      jobsOf.get(row.id)?.delete(jobId);
+    }
+    return next.filter(({ freedAt }) => freedAt !== null).map(({ id }) => id);
   };
 
   return {
@@ -108,15 +121,13 @@ export function createArtifactRecords(
         addTo(jobsOf, row.id, jobId);
       }
     },
-    release(jobId) {
-      const ids = [...jobsOf].filter(([, jobs]) => jobs.has(jobId)).map(([id]) => id);
-      const next = ids.map((id) => freed(get(id), (jobsOf.get(id)?.size ?? 1) - 1));
-      store.dropReferences(jobId, next);
-      for (const row of next) {
-        rows.set(row.id, row);
-        jobsOf.get(row.id)?.delete(jobId);
-      }
-      return next.filter(({ freedAt }) => freedAt !== null).map(({ id }) => id);
+    release,
+    releaseLost(exists) {
+      const lost = new Set(
+        [...jobsOf.values()].flatMap((jobs) => [...jobs].filter((jobId) => !exists(jobId))),
+      );
+      for (const jobId of lost) release(jobId);
+      return lost.size;
     },
     used(id) {
       const row = rows.get(id);

@@ -21,7 +21,10 @@ export type UploadView = z.output<typeof uploadViewSchema>;
 export interface Uploads {
   /** The same content goes on where it was broken off, also after a restart. */
   start(body: UploadBody): Promise<UploadView>;
-  /** @throws CoveyError `upload_not_found`, `artifact_invalid` when nobody waits for such a chunk */
+  /**
+   * A chunk that nobody waits for (any more) is passed over.
+   * @throws CoveyError `upload_not_found`, `artifact_invalid` when it has another length than was announced
+   */
   putChunk(uploadId: string, chunk: ArtifactId, pieces: readonly Buffer[]): Promise<void>;
   /**
    * @throws CoveyError `upload_incomplete` while chunks are missing, `artifact_corrupt` when what came is something
@@ -32,7 +35,10 @@ export interface Uploads {
   needs(file: ArtifactId): boolean;
   /** Names of directories in `incoming` that are in use. */
   folders(): ReadonlySet<string>;
-  expire(): Promise<void>;
+  /** What is announced and not in the store yet, and how much of that is still to be written. */
+  pending(): { readonly bytes: number; readonly comingBytes: number };
+  /** Drops those that nobody has gone on with for so long (default: as long as they are kept). */
+  expire(idleMs?: number): Promise<void>;
 }
 
 export interface Finished {
@@ -53,10 +59,13 @@ interface IncomingFile {
 
 interface Upload {
   readonly id: string;
+  /** In `incoming`. */
+  readonly folderName: string;
   readonly folder: string;
   readonly stake: ArtifactStake;
   readonly manifest: TreeManifest | null;
   readonly body: UploadBody;
+  readonly fileIds: ReadonlySet<ArtifactId>;
   name: string;
   readonly files: Map<ArtifactId, IncomingFile>;
   /** By content, where each chunk that is not here yet belongs. */
@@ -64,7 +73,7 @@ interface Upload {
   /** Chunks that are copied from what is here already. */
   copying: Promise<void>;
   finishing: Promise<Finished> | null;
-  expiresAt: number;
+  usedAt: number;
 }
 
 const keepMs = 24 * 3_600_000;
@@ -74,19 +83,23 @@ const adoptAtOnce = 8;
 export function createUploads(options: {
   readonly store: ArtifactStore;
   readonly hasher: Hasher;
-  /** Rejects with `artifact_quota` or `disk_full`. */
-  readonly ensureRoom: (bytes: number) => Promise<void>;
+  /** Runs what takes so much of the store, or rejects with `artifact_quota`. */
+  readonly withRoom: <T>(bytes: number, work: () => Promise<T>) => Promise<T>;
+  /** Called while all of it is still kept from being collected. */
+  readonly onWhole: (finished: Finished) => void;
   readonly now: () => number;
 }): Uploads {
   const { store, hasher, now } = options;
   const uploads = new Map<string, Upload>();
+  /** Of the same content only one is opened. */
+  const opening = new Map<string, { readonly upload: Upload; readonly opened: Promise<void> }>();
   const stopped = new AbortController();
 
   const find = (id: string): Upload => {
     const upload = uploads.get(id);
     if (!upload)
       throw new CoveyError('upload_not_found', 'There is no such upload (any more): begin it again.');
-    upload.expiresAt = now() + keepMs;
+    upload.usedAt = now();
     return upload;
   };
 
@@ -115,32 +128,54 @@ export function createUploads(options: {
     upload: Upload,
     copies: readonly { file: IncomingFile; index: number; chunk: ArtifactId; bytes: number }[],
   ): Promise<void> => {
-    const orders = copies.flatMap(({ file, index, chunk, bytes }) => {
-      const from = store.chunks.find(chunk);
-      if (!from) return [];
-      const to = { path: file.path, offset: index * ARTIFACT_CHUNK_BYTES };
-      return [{ sha256: chunk, bytes, from: { path: from.path, offset: from.offset }, to }];
+    const orders = copies.flatMap((copy) => {
+      const from = store.chunks.find(copy.chunk);
+      // It has gone since.
+      if (!from) return (need(upload, copy.chunk, copy.file, copy.index), []);
+      const to = { path: copy.file.path, offset: copy.index * ARTIFACT_CHUNK_BYTES };
+      const order = {
+        sha256: copy.chunk,
+        bytes: copy.bytes,
+        from: { path: from.path, offset: from.offset },
+        to,
+      };
+      return [{ copy, order }];
     });
-    for (const { file } of copies) {
-      if (!file.coming) await (await open(file.path, 'a', 0o600)).close();
-    }
-    const failed = new Set(orders.length > 0 ? await hasher.copy(orders, stopped.signal) : []);
-    for (const [at, { file, index, chunk }] of copies.entries()) {
-      if (failed.has(at)) {
-        store.chunks.forget(chunk);
-        need(upload, chunk, file, index);
-      } else {
-        await file.coming?.mark(index);
+    if (orders.length === 0) return;
+    try {
+      for (const { copy } of orders) {
+        if (!copy.file.coming) await (await open(copy.file.path, 'a', 0o600)).close();
       }
+      const failed = new Set(
+        await hasher.copy(
+          orders.map(({ order }) => order),
+          stopped.signal,
+        ),
+      );
+      for (const [at, { copy }] of orders.entries()) {
+        const { file, index, chunk } = copy;
+        if (!failed.has(at)) await file.coming?.mark(index);
+        else {
+          store.chunks.forget(chunk);
+          need(upload, chunk, file, index);
+        }
+      }
+    } catch (error) {
+      // They can be sent as well.
+      for (const { copy } of orders) {
+        if (!copy.file.coming?.has(copy.index)) need(upload, copy.chunk, copy.file, copy.index);
+      }
+      throw error;
     }
   };
 
   const finish = async (upload: Upload, signal: AbortSignal): Promise<Finished> => {
-    await upload.copying;
+    await upload.copying.catch(() => undefined);
     if (upload.needed.size > 0) {
       throw new CoveyError('upload_incomplete', `${upload.needed.size} chunks of this upload are missing.`);
     }
-    const files = [...upload.files.values()];
+    // An earlier attempt to finish, or another upload, may have brought some of them in.
+    const files = [...upload.files.values()].filter(({ id }) => !store.file(id));
     const whole = new Map<IncomingFile, ArtifactId | undefined>();
     const once = files.filter((file) => file.follower === null);
     const digests = await hasher.digest(
@@ -165,17 +200,19 @@ export function createUploads(options: {
       }
     };
     await Promise.all(Array.from({ length: Math.min(adoptAtOnce, files.length) }, lane));
-    if (upload.manifest) {
-      await store.addManifest(upload.manifest);
-      if (!(await store.tree(upload.stake.id))) {
-        throw new CoveyError(
-          'upload_incomplete',
-          'Files of this tree were removed meanwhile: begin it again.',
-        );
-      }
+    if (upload.manifest) await store.addManifest(upload.manifest);
+    if ([...upload.fileIds].some((id) => !store.file(id))) {
+      await drop(upload);
+      throw new CoveyError(
+        'upload_incomplete',
+        'Files of this upload were removed meanwhile: begin it again.',
+      );
     }
+    store.touch(upload.fileIds);
+    const finished = { stake: upload.stake, files: upload.body.files.length, name: upload.name };
+    options.onWhole(finished);
     await drop(upload);
-    return { stake: upload.stake, files: upload.body.files.length, name: upload.name };
+    return finished;
   };
   const unmarkWrong = async (upload: Upload, file: IncomingFile, signal: AbortSignal): Promise<void> => {
     const located = file.coming ? await hasher.compare(file.path, file.bytes, file.chunks, signal) : [];
@@ -192,17 +229,31 @@ export function createUploads(options: {
     await rm(upload.folder, { recursive: true, force: true });
   };
 
-  const expire = async (): Promise<void> => {
+  const expire = async (idleMs = keepMs): Promise<void> => {
     for (const upload of [...uploads.values()]) {
-      if (upload.expiresAt <= now() && !upload.finishing) await drop(upload);
+      if (upload.usedAt + idleMs <= now() && !upload.finishing) await drop(upload);
     }
   };
+  const all = (): Upload[] => [...uploads.values(), ...[...opening.values()].map(({ upload }) => upload)];
 
   const view = (upload: Upload): UploadView => ({
     id: upload.id,
     needed: [...upload.needed.keys()],
-    expiresAt: upload.expiresAt,
+    expiresAt: upload.usedAt + keepMs,
   });
+  const openUpload = async (upload: Upload, announcedFiles: readonly Announced[]): Promise<void> => {
+    const missing = announcedFiles.filter((file) => !store.file(file.id));
+    const bytes = missing.reduce((sum, file) => sum + file.bytes, 0);
+    await options.withRoom(bytes, async () => {
+      try {
+        await store.incoming(upload.folderName);
+        for (const file of missing) upload.files.set(file.id, await openFile(upload, file));
+        await sortOut(upload);
+      } catch (error) {
+        throw namingFullDisk(error, store.directory);
+      }
+    });
+  };
 
   return {
     async start(body) {
@@ -210,36 +261,42 @@ export function createUploads(options: {
       const id = sha256(
         JSON.stringify([body.kind, stake.id, files.map((file) => [file.id, file.chunks])]),
       ).slice(0, 32);
+      await opening.get(id)?.opened;
       const known = uploads.get(id);
       if (known) {
         await known.copying.catch(() => undefined);
         known.name = body.name;
-        known.expiresAt = now() + keepMs;
+        known.usedAt = now();
         return view(known);
       }
-      if (uploads.size >= maxUploads) await expire();
-      if (uploads.size >= maxUploads) {
+      if (all().length >= maxUploads) await expire();
+      if (all().length >= maxUploads) {
         throw new CoveyError('too_many_requests', `${maxUploads} uploads are under way already.`);
       }
-      const missing = files.filter((file) => !store.file(file.id));
-      await options.ensureRoom(missing.reduce((sum, { bytes }) => sum + bytes, 0));
-      const folder = await store.incoming(`upload-${id}`);
+      const folderName = `upload-${id}`;
       const upload: Upload = {
         id,
-        folder,
+        folderName,
+        folder: join(store.directory, 'incoming', folderName),
         stake,
         manifest,
         body,
+        fileIds: new Set(files.map((file) => file.id)),
         name: body.name,
         files: new Map(),
         needed: new Map(),
         copying: Promise.resolve(),
         finishing: null,
-        expiresAt: now() + keepMs,
+        usedAt: now(),
       };
-      for (const file of missing) upload.files.set(file.id, await openFile(upload, file));
-      await sortOut(upload);
-      uploads.set(id, upload);
+      const opened = openUpload(upload, files);
+      opening.set(id, { upload, opened });
+      try {
+        await opened;
+        uploads.set(id, upload);
+      } finally {
+        opening.delete(id);
+      }
       return view(upload);
     },
     async putChunk(uploadId, chunk, pieces) {
@@ -274,14 +331,28 @@ export function createUploads(options: {
     },
     async finish(uploadId, signal) {
       const upload = find(uploadId);
-      upload.finishing ??= finish(upload, signal).finally(() => {
-        upload.finishing = null;
-      });
+      upload.finishing ??= finish(upload, signal)
+        .catch((error: unknown) => {
+          throw namingFullDisk(error, store.directory);
+        })
+        .finally(() => {
+          upload.finishing = null;
+        });
       return upload.finishing;
     },
-    needs: (file) =>
-      [...uploads.values()].some(({ body }) => body.files.some(({ sha256: id }) => id === file)),
-    folders: () => new Set([...uploads.keys()].map((id) => `upload-${id}`)),
+    needs: (file) => all().some(({ fileIds }) => fileIds.has(file)),
+    folders: () => new Set(all().map(({ folderName }) => folderName)),
+    pending() {
+      let bytes = 0;
+      let comingBytes = 0;
+      for (const { files, needed } of uploads.values()) {
+        for (const file of files.values()) if (!store.file(file.id)) bytes += file.bytes;
+        for (const places of needed.values()) {
+          for (const { file, index } of places) comingBytes += chunkLength(file.bytes, index);
+        }
+      }
+      return { bytes, comingBytes };
+    },
     expire,
   };
 }

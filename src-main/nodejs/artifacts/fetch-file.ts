@@ -21,8 +21,6 @@ export interface FetchFileContext {
 
 /** Chunks that are asked for at once. */
 const chunksPerPart = 2;
-/** How often chunks that were wrong are fetched again. */
-const maxRounds = 3;
 
 /**
  * One file into the store:
@@ -30,12 +28,14 @@ const maxRounds = 3;
  * 1. what an earlier attempt has left, and chunks that other files here have, need not come again;
  * 2. the rest comes from several sources at once, in order, and is hashed as far as there is no gap;
  * 3. where the whole is not what it should be, the digests of its chunks tell which are wrong: those come again,
- *    from others than who sent them where there are any.
+ *    from others than who sent them where there are any;
+ * 4. where it still is not, somebody lies, perhaps about the digests: all of it comes again from one source alone,
+ *    then from the next, until one has told the truth or all have failed.
  *
  * The list of chunks is a source's word: what is copied or kept by it is proved by the whole, or not used.
  */
 export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes: number): Promise<void> {
-  const { store, hasher, signal } = context;
+  const { store, hasher, pool, signal } = context;
   if (store.file(id)) return;
   const folder = await store.incoming(`fetch-${id}`);
   const path = join(folder, 'data');
@@ -44,12 +44,16 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
   const coming = await openComing(join(folder, 'have'), path, bytes);
   const follower = count > 1 ? hasher.follow(path) : null;
   try {
-    const list =
-      count > 1 ? await chunkListOf(context, id, count, join(folder, 'chunks')) : [id].slice(0, count);
+    const listFrom = (others: ReadonlySet<NodeId>): Promise<readonly ArtifactId[]> =>
+      count > 1
+        ? chunkListOf(context, id, count, join(folder, 'chunks'), others)
+        : Promise.resolve([id].slice(0, count));
+    let list = await listFrom(new Set());
     if (count > 1) await copyKnown(context, coming, path, list, bytes);
     context.onBytes(coming.bytes());
     const senders = new Map<number, NodeId>();
-    const avoid = new Set<NodeId>();
+    const alone = new Set<NodeId>();
+    let avoid = new Set<NodeId>();
     for (let round = 1; ; round += 1) {
       await receive(context, {
         id,
@@ -60,25 +64,40 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
         avoid,
         onPrefix: (to) => follower?.advance(to),
       });
-      // A second look at what was read before it was corrected needs a new start.
-      const whole =
-        round === 1 && follower ? await follower.finish(bytes, signal) : await again(hasher, path, signal);
-      if (whole === id) break;
-      if (round >= maxRounds) {
-        throw new CoveyError(
-          'artifact_corrupt',
-          `What came for ${id.slice(0, 12)} is something else, ${round} times.`,
-        );
+      if (round === 1 && follower) {
+        if ((await follower.finish(bytes, signal)) === id) break;
+      } else {
+        // A second look at what was read before it was corrected needs a new start.
+        const [digest] = await hasher.digest([path], signal);
+        if (digest?.sha256 === id) {
+          list = digest.chunks;
+          break;
+        }
       }
-      const located = count > 1 ? await hasher.compare(path, bytes, list, signal) : [];
-      const wrong = located.length > 0 ? located : Array.from({ length: count }, (_, index) => index);
-      for (const index of wrong) {
+      if (count === 0) throw new CoveyError('artifact_corrupt', `${id.slice(0, 12)} is not an empty file.`);
+      const located = count > 1 && round === 1 ? await hasher.compare(path, bytes, list, signal) : [];
+      for (const index of located) {
         const sender = senders.get(index);
         if (sender) avoid.add(sender);
+      }
+      let wrong: readonly number[] = located;
+      if (located.length === 0) {
+        const next = pool.nodeIds.find((nodeId) => !alone.has(nodeId));
+        if (next === undefined) {
+          throw new CoveyError(
+            'artifact_corrupt',
+            `What came for ${id.slice(0, 12)} is something else, ${round} times.`,
+          );
+        }
+        alone.add(next);
+        avoid = new Set(pool.nodeIds.filter((nodeId) => nodeId !== next));
+        list = await listFrom(avoid);
+        wrong = Array.from({ length: count }, (_, index) => index);
+      }
+      for (const index of wrong) {
         await coming.unmark(index);
         context.onBytes(-chunkLength(bytes, index));
       }
-      if (count === 0) throw new CoveyError('artifact_corrupt', `${id.slice(0, 12)} is not an empty file.`);
     }
     await store.adopt(path, id, bytes, list);
     done = true;
@@ -91,16 +110,12 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
   }
 }
 
-async function again(hasher: Hasher, path: string, signal: AbortSignal): Promise<ArtifactId | null> {
-  const [digest] = await hasher.digest([path], signal);
-  return digest?.sha256 ?? null;
-}
-
 async function chunkListOf(
   { pool }: FetchFileContext,
   id: ArtifactId,
   count: number,
   path: string,
+  avoid: ReadonlySet<NodeId>,
 ): Promise<readonly ArtifactId[]> {
   return pool.use(async (source) => {
     await source.read({ what: 'chunks', file: id }, path);
@@ -110,7 +125,7 @@ async function chunkListOf(
       'artifact_corrupt',
       `${source.name} sent ${list.length} digests for ${count} chunks.`,
     );
-  });
+  }, avoid);
 }
 
 /** From other files of the store. */

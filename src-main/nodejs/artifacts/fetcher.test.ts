@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ArtifactStake } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactRead } from '#shared/host/transport.ts';
-import type { NodeId } from '#shared/lib/ids.ts';
+import type { ArtifactId, NodeId } from '#shared/lib/ids.ts';
 import { entries } from '../entries.ts';
 import { createChildProcessHost } from '../process-host/child-process-host.ts';
 import { createArtifactFetcher } from './fetcher.ts';
@@ -29,6 +29,8 @@ let theirs: ArtifactStore;
 let reads: { nodeId: NodeId; bytes: number }[];
 /** What a holder does instead of answering; null: it answers. */
 let fault: (read: ArtifactRead) => 'refuse' | 'corrupt' | null;
+/** Instead of the bytes and digests that others have, these machines have this file's. */
+let liars: ReadonlyMap<NodeId, ArtifactId>;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'covey-fetch-'));
@@ -37,6 +39,7 @@ beforeEach(async () => {
   theirs = await openArtifactStore(join(directory, 'theirs'));
   reads = [];
   fault = () => null;
+  liars = new Map();
 });
 afterEach(async () => {
   hasher.close();
@@ -45,18 +48,19 @@ afterEach(async () => {
 
 async function readArtifact({ target, part, path }: ArtifactRead): Promise<number> {
   const what = fault({ target, part, path, grant: '' });
+  const lied = (file: ArtifactId): ArtifactId => liars.get(target.peer) ?? file;
   if (what === 'refuse') throw new CoveyError('artifact_unreachable', 'it is not there');
   if (part.what !== 'bytes') {
     const folder = part.what === 'chunks' ? 'chunks' : 'trees';
     const name = part.what === 'chunks' ? part.file : (await readdir(join(theirs.directory, 'trees')))[0];
     const from =
       part.what === 'chunks'
-        ? join(theirs.directory, folder, part.file.slice(0, 2), part.file)
-        : join(theirs.directory, folder, name ?? '', [...theirs.trees()][0] + '.json');
+        ? join(theirs.directory, folder, lied(part.file).slice(0, 2), lied(part.file))
+        : join(theirs.directory, folder, name ?? '', `${[...theirs.trees()][0]}.json`);
     await copyFile(from, path);
     return 0;
   }
-  const content = await readFile(theirs.filePath(part.file));
+  const content = await readFile(theirs.filePath(lied(part.file)));
   const piece = Buffer.from(content.subarray(part.offset, part.offset + part.length));
   if (what === 'corrupt') piece[0] = (piece[0] ?? 0) ^ 1;
   const file = await open(path, 'r+');
@@ -64,6 +68,15 @@ async function readArtifact({ target, part, path }: ArtifactRead): Promise<numbe
   await file.close();
   reads.push({ nodeId: target.peer, bytes: piece.length });
   return piece.length;
+}
+
+/** Each tree's own manifest, where there are several. */
+async function manifestOr(read: ArtifactRead, stakes: readonly ArtifactStake[]): Promise<number> {
+  if (read.part.what !== 'manifest') return readArtifact(read);
+  const trees = join(theirs.directory, 'trees');
+  const { id } = stakes.find(({ id: tree }) => read.grant === tree) as ArtifactStake;
+  await copyFile(join(trees, id.slice(0, 2), `${id}.json`), read.path);
+  return 0;
 }
 
 const sourcesAt =
@@ -122,6 +135,66 @@ test('when all send something else it is refused, and nothing of it is in the st
   fault = ({ part }) => (part.what === 'bytes' ? 'corrupt' : null);
   await expect(fetch(stake)).rejects.toMatchObject({ code: 'artifact_corrupt' });
   expect(mine.file(stake.id)).toBeNull();
+});
+
+test.each([
+  ['the nearest', [0, 1, 2]],
+  ['all but the last', [1, 2, 0]],
+])('machines that lie about bytes and digests alike cannot keep it from coming: %s', async (_who, order) => {
+  const content = randomBytes(30 * MiB);
+  const stake = await theirFile(content);
+  const other = await theirFile(randomBytes(30 * MiB));
+  liars = new Map(
+    order.slice(0, _who === 'the nearest' ? 1 : 2).map((index) => [ids[index] as NodeId, other.id]),
+  );
+  await fetch(stake, sourcesAt(...order));
+  expect((await readFile(mine.filePath(stake.id))).equals(content)).toBe(true);
+  expect(await mine.chunkList(stake.id)).toEqual(await theirs.chunkList(stake.id));
+});
+
+test('two trees that have a file in common come at once, and the file once', async () => {
+  const shared = randomBytes(30 * MiB);
+  const stakes: ArtifactStake[] = [];
+  for (const name of ['one', 'two']) {
+    const tree = join(directory, name);
+    await mkdir(tree);
+    await writeFile(join(tree, 'shared'), shared);
+    await writeFile(join(tree, name), name);
+    stakes.push(await takeInTree(theirs, hasher, tree, signal));
+  }
+  const file = await theirFile(shared);
+  const fetcher = createArtifactFetcher({
+    store: mine,
+    hasher,
+    transport: { readArtifact: async (read) => manifestOr(read, stakes) },
+    patienceMs: 1_000,
+  });
+  await Promise.all(
+    [...stakes, file].map((stake) => {
+      const sources = async () => (await sourcesAt(0)()).map((source) => ({ ...source, grant: stake.id }));
+      return fetcher.fetch({ stake, sources, signal, onProgress });
+    }),
+  );
+  for (const { id } of stakes) expect(await mine.tree(id)).not.toBeNull();
+  expect(reads.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(shared.length + 6);
+});
+
+test('who gives up a file that another waits for leaves the work to it', async () => {
+  const content = randomBytes(30 * MiB);
+  const stake = await theirFile(content);
+  const stop = new AbortController();
+  const fetcher = createArtifactFetcher({
+    store: mine,
+    hasher,
+    transport: { readArtifact },
+    patienceMs: 1_000,
+  });
+  const first = fetcher.fetch({ stake, sources: sourcesAt(0), signal: stop.signal, onProgress });
+  const second = fetcher.fetch({ stake, sources: sourcesAt(1), signal, onProgress });
+  stop.abort(new CoveyError('cancelled', 'enough'));
+  await expect(first).rejects.toMatchObject({ code: 'cancelled' });
+  await second;
+  expect((await readFile(mine.filePath(stake.id))).equals(content)).toBe(true);
 });
 
 test('10 GB that are declared as 10 bytes, and the reverse, do not come in', async () => {

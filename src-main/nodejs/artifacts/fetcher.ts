@@ -12,7 +12,7 @@ import type { ArtifactId } from '#shared/lib/ids.ts';
 import type { TransferProgress } from '#shared/protocol/requests.ts';
 import type { Transport } from '../transport/transport.ts';
 import { sha256 } from './digest.ts';
-import { fetchFile } from './fetch-file.ts';
+import { fetchFile, type FetchFileContext } from './fetch-file.ts';
 import type { Hasher } from './hasher.ts';
 import { createSourcePool, type ArtifactSource, type SourcePool } from './source-pool.ts';
 import type { ArtifactStore } from './store.ts';
@@ -23,6 +23,8 @@ export interface FetchOptions {
   readonly sources: (signal: AbortSignal) => Promise<readonly ArtifactSource[]>;
   readonly signal: AbortSignal;
   readonly onProgress: (progress: TransferProgress) => void;
+  /** The files of a tree, as soon as they are known: those that are here must stay. */
+  readonly onFiles?: (files: readonly ArtifactId[]) => void;
 }
 
 /** Copies artifacts from other machines into the store: from several at once, verified, resumable. */
@@ -33,6 +35,8 @@ export interface ArtifactFetcher {
    *   `disk_full`, the signal's reason
    */
   fetch(options: FetchOptions): Promise<void>;
+  /** Whether this is the directory in `incoming` of a file that is on its way. */
+  isFetching(folderName: string): boolean;
 }
 
 export interface FetcherOptions {
@@ -49,6 +53,21 @@ const filesAtOnce = 8;
 
 export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher {
   const { store } = options;
+  /** Files on their way: two artifacts may have one in common. */
+  const coming = new Map<ArtifactId, Promise<void>>();
+
+  const bring = async (context: FetchFileContext, id: ArtifactId, bytes: number): Promise<void> => {
+    for (let other = coming.get(id); other; other = coming.get(id)) {
+      // Whoever fetches it may give up: then it is our turn.
+      await untilOver(other, context.signal);
+      if (!store.file(id)) continue;
+      context.onBytes(bytes);
+      return;
+    }
+    const work = fetchFile(context, id, bytes).finally(() => coming.delete(id));
+    coming.set(id, work);
+    await work;
+  };
 
   const manifestOf = async (stake: ArtifactStake, pool: SourcePool): Promise<TreeManifest> => {
     const here = await store.manifest(stake.id).catch(() => null);
@@ -72,7 +91,8 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
   };
 
   return {
-    async fetch({ stake, sources, signal, onProgress }) {
+    isFetching: (folderName) => coming.has(folderName.slice('fetch-'.length) as ArtifactId),
+    async fetch({ stake, sources, signal, onProgress, onFiles }) {
       const progress = createProgress(stake.bytes, onProgress);
       const pool = createSourcePool({
         transport: options.transport,
@@ -83,7 +103,7 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
       });
       const context = { store, hasher: options.hasher, pool, signal, onBytes: progress.add };
       if (stake.kind === 'file') {
-        if (!store.file(stake.id)) await fetchFile(context, stake.id, stake.bytes);
+        if (!store.file(stake.id)) await bring(context, stake.id, stake.bytes);
         return;
       }
       const manifest = await manifestOf(stake, pool);
@@ -93,6 +113,9 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
           `The tree ${stake.id.slice(0, 12)} is of another size than was said.`,
         );
       }
+      const all = manifestFiles(manifest).map(({ sha256: id }) => id);
+      onFiles?.(all);
+      store.touch(all);
       const files = new Map<ArtifactId, number>();
       for (const { sha256: id, bytes } of manifestFiles(manifest)) {
         if (store.file(id)) progress.add(bytes);
@@ -100,7 +123,7 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
       }
       const waiting = [...files];
       const lane = async (): Promise<void> => {
-        for (let next = waiting.shift(); next; next = waiting.shift()) await fetchFile(context, ...next);
+        for (let next = waiting.shift(); next; next = waiting.shift()) await bring(context, ...next);
       };
       const lanes = Array.from({ length: Math.min(filesAtOnce, waiting.length) }, lane);
       try {
@@ -112,6 +135,20 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
       await store.addManifest(manifest);
     },
   };
+}
+
+/** Waits for what runs, whatever comes of it. @throws the signal's reason */
+async function untilOver(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) throw CoveyError.from(signal.reason);
+  await new Promise<void>((resolve, reject) => {
+    const onAbort = (): void => reject(CoveyError.from(signal.reason));
+    signal.addEventListener('abort', onAbort, { once: true });
+    const over = (): void => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    };
+    work.then(over, over);
+  });
 }
 
 function createProgress(

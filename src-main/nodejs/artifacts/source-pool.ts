@@ -31,6 +31,8 @@ export interface SourcePool {
   use<T>(work: (source: OpenSource) => Promise<T>, avoid?: ReadonlySet<NodeId>): Promise<T>;
   /** How many parts can be under way at once. */
   readonly width: number;
+  /** Who is there now. */
+  readonly nodeIds: readonly NodeId[];
 }
 
 export interface SourcePoolOptions {
@@ -96,6 +98,9 @@ export function createSourcePool(options: SourcePoolOptions): SourcePool {
   return {
     get width() {
       return Math.max(1, entries.length || maxSources) * perSource;
+    },
+    get nodeIds() {
+      return entries.map(({ source }) => source.nodeId);
     },
     async use(work, avoid = new Set()) {
       for (;;) {

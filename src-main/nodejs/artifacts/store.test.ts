@@ -67,6 +67,37 @@ test('a stored file is found again by a store that opens the same directory, wit
   expect(await readdir(join(directory, 'artifacts', 'incoming'))).toEqual([]);
 });
 
+test('a file that goes and comes at once is whole afterwards, with its chunks', async () => {
+  const content = randomBytes(9 * MiB);
+  const path = join(directory, 'file');
+  await writeFile(path, content);
+  const { id } = await takeInFile(store, hasher, path, signal);
+  const [digest] = await hasher.digest([path], signal);
+  for (let round = 0; round < 10; round += 1) {
+    const copy = join(await store.incoming(), 'copy');
+    await writeFile(copy, content);
+    const removed = store.removeFile(id);
+    const adopted = store.adopt(copy, id, content.length, digest?.chunks ?? []);
+    expect(await removed).toBe(content.length);
+    await adopted;
+    expect((await readFile(store.filePath(id))).length).toBe(content.length);
+    expect(await store.chunkList(id)).toHaveLength(3);
+    expect(store.usedBytes).toBe(content.length);
+  }
+});
+
+test('what was being written when the program ended goes, what can be gone on with stays until it is old', async () => {
+  await store.incoming();
+  await writeFile(join(await store.incoming(`fetch-${'a'.repeat(64)}`), 'data'), randomBytes(8_192));
+  await writeFile(join(await store.incoming('upload-1'), 'data'), randomBytes(4_096));
+  const incoming = join(directory, 'artifacts', 'incoming');
+  const again = await openArtifactStore(join(directory, 'artifacts'));
+  expect((await readdir(incoming)).sort()).toEqual([`fetch-${'a'.repeat(64)}`, 'upload-1']);
+  expect(await again.sweepIncoming(() => true, 60_000)).toBeGreaterThanOrEqual(12_288);
+  expect(await again.sweepIncoming((name) => name !== 'upload-1', -60_000)).toBe(0);
+  expect(await readdir(incoming)).toEqual(['upload-1']);
+});
+
 test('a tree has one id wherever it is made, and comes out as it went in', async () => {
   const tree = join(directory, 'tree');
   await mkdir(join(tree, 'b', 'empty'), { recursive: true });

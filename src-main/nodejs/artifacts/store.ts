@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { TreeManifest } from '#shared/domain/artifact.ts';
 import { canonicalManifest, checkManifest, manifestFiles } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
@@ -34,6 +34,10 @@ export interface ArtifactStore {
   /** null: it is not here, whatever of its files is. */
   manifest(id: ArtifactId): Promise<TreeManifest | null>;
   trees(): IterableIterator<ArtifactId>;
+  /** When its manifest came, or came again; null: it is not here. */
+  treeAddedAt(id: ArtifactId): number | null;
+  /** Somebody counts on these files from now on: whatever of them is here counts as added now. */
+  touch(files: Iterable<ArtifactId>): void;
   /** Of a stored file. */
   chunkList(id: ArtifactId): Promise<readonly ArtifactId[]>;
   /**
@@ -47,24 +51,52 @@ export interface ArtifactStore {
   removeTree(id: ArtifactId): Promise<void>;
   /** A new directory for files that become part of the store. */
   incoming(name?: string): Promise<string>;
+  /**
+   * Removes what lies in `incoming`, is over, and has not changed for so long: it was broken off and never went on.
+   * @param isOver by name: nobody is at it now
+   * @returns bytes that the rest of what is over takes on the disk
+   */
+  sweepIncoming(isOver: (name: string) => boolean, olderThanMs: number): Promise<number>;
 }
 
 export interface StoredFile {
   readonly bytes: number;
+  /** When it came, or somebody has counted on it last (`touch`). */
   readonly addedAt: number;
 }
 
+/** A tree's manifest moves as one part: see artifact-protocol.ts. */
+const maxManifestBytes = 64 * 1024 * 1024;
+/** Files that are looked at at once when the store is opened. */
+const looksAtOnce = 32;
+
 /** @param directory created when it is missing */
-export async function openArtifactStore(directory: string): Promise<ArtifactStore> {
+export async function openArtifactStore(
+  directory: string,
+  now: () => number = Date.now,
+): Promise<ArtifactStore> {
   const folders = { files: '', chunks: '', trees: '', incoming: '' };
   for (const name of Object.keys(folders) as (keyof typeof folders)[]) {
     folders[name] = join(directory, name);
     await mkdir(folders[name], { recursive: true, mode: 0o700 });
   }
   const files = new Map<ArtifactId, StoredFile>();
-  const trees = new Set<ArtifactId>();
-  const adopting = new Map<ArtifactId, Promise<void>>();
+  /** With the time when its manifest came last. */
+  const trees = new Map<ArtifactId, number>();
+  const busy = new Map<ArtifactId, Promise<unknown>>();
   let usedBytes = 0;
+
+  /** Coming and going of one artifact, one after the other: a removal never takes what has just come. */
+  const inTurn = <T>(id: ArtifactId, work: () => Promise<T>): Promise<T> => {
+    const turn = (busy.get(id) ?? Promise.resolve()).then(work);
+    const over = turn
+      .catch(() => undefined)
+      .finally(() => {
+        if (busy.get(id) === over) busy.delete(id);
+      });
+    busy.set(id, over);
+    return turn;
+  };
 
   const place = (folder: string, id: string, suffix = ''): string =>
     join(folder, id.slice(0, 2), `${id}${suffix}`);
@@ -72,15 +104,20 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
   const chunkPath = (id: ArtifactId): string => place(folders.chunks, id);
   const treePath = (id: ArtifactId): string => place(folders.trees, id, '.json');
 
-  for (const { name, path } of await entriesOf(folders.files)) {
-    if (!isId(name)) continue;
+  await eachOf(await entriesOf(folders.files), async ({ name, path }) => {
+    if (!isId(name)) return;
     const { size, mtimeMs } = await stat(path);
     files.set(name, { bytes: size, addedAt: mtimeMs });
     usedBytes += size;
-  }
-  for (const { name } of await entriesOf(folders.trees)) {
+  });
+  await eachOf(await entriesOf(folders.trees), async ({ name, path }) => {
     const id = name.replace(/\.json$/, '');
-    if (isId(id)) trees.add(id);
+    if (isId(id)) trees.set(id, (await stat(path)).mtimeMs);
+  });
+  // What was being written when the program ended has a name that nobody asks for again.
+  for (const name of await readdir(folders.incoming)) {
+    if (!/^(fetch|upload)-/.test(name))
+      await rm(join(folders.incoming, name), { recursive: true, force: true });
   }
 
   const readChunkList = async (id: ArtifactId): Promise<readonly ArtifactId[]> => {
@@ -94,14 +131,21 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
     return list;
   };
   const chunks = createChunkIndex(filePath);
-  for (const [id, { bytes }] of files) {
-    const list = await readChunkList(id).catch(() => []);
-    chunks.add(id, bytes, list);
-  }
+  await eachOf([...files], async ([id, { bytes }]) => {
+    chunks.add(id, bytes, await readChunkList(id).catch(() => []));
+  });
+
+  /** The directory of a name, there also after a power cut. */
+  const placeFor = async (path: string): Promise<string> => {
+    const folder = dirname(path);
+    const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+    if (made !== undefined) await syncDirectory(dirname(folder));
+    return folder;
+  };
 
   /** Written under another name first, flushed, then renamed. */
   const write = async (path: string, content: string | Uint8Array): Promise<void> => {
-    await mkdir(join(path, '..'), { recursive: true, mode: 0o700 });
+    const folder = await placeFor(path);
     const temporary = join(folders.incoming, `${randomBytes(8).toString('hex')}.tmp`);
     try {
       const handle = await open(temporary, 'wx', 0o600);
@@ -112,6 +156,7 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
         await handle.close();
       }
       await rename(temporary, path);
+      await syncDirectory(folder);
     } catch (error) {
       await rm(temporary, { force: true }).catch(() => undefined);
       throw namingFullDisk(error, directory);
@@ -124,11 +169,12 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
     bytes: number,
     list: readonly ArtifactId[],
   ): Promise<void> => {
+    // Before the file: one without its list could not be sent to anybody.
     if (chunkCount(bytes) > 1) {
       await write(chunkPath(id), Buffer.from(list.join(''), 'hex'));
     }
     const target = filePath(id);
-    await mkdir(join(target, '..'), { recursive: true, mode: 0o700 });
+    const folder = await placeFor(target);
     // A copy may have a mode that forbids to write.
     await chmod(path, 0o600);
     const handle = await open(path, 'r+');
@@ -141,8 +187,8 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
     }
     if (process.platform !== 'win32') await chmod(path, 0o400);
     await rename(path, target);
-    await syncDirectory(join(target, '..'));
-    files.set(id, { bytes, addedAt: Date.now() });
+    await syncDirectory(folder);
+    files.set(id, { bytes, addedAt: now() });
     usedBytes += bytes;
     chunks.add(id, bytes, list);
   };
@@ -164,29 +210,38 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
     files: () => files.entries(),
     file: (id) => files.get(id) ?? null,
     filePath,
-    trees: () => trees.values(),
+    trees: () => trees.keys(),
+    treeAddedAt: (id) => trees.get(id) ?? null,
+    touch(ids) {
+      const addedAt = now();
+      for (const id of ids) {
+        const stored = files.get(id);
+        if (stored) files.set(id, { ...stored, addedAt });
+      }
+    },
     manifest,
     async tree(id) {
       const found = await manifest(id);
       return found && manifestFiles(found).every((entry) => files.has(entry.sha256)) ? found : null;
     },
     chunkList: readChunkList,
-    async adopt(path, id, bytes, list) {
-      const running = adopting.get(id);
-      if (running) await running.catch(() => undefined);
-      if (files.has(id)) {
-        await rm(path, { force: true });
-        return;
-      }
-      const work = adopt(path, id, bytes, list);
-      adopting.set(id, work);
-      await work.finally(() => adopting.delete(id));
-    },
+    adopt: (path, id, bytes, list) =>
+      inTurn(id, async () => {
+        const stored = files.get(id);
+        if (!stored) return adopt(path, id, bytes, list);
+        files.set(id, { ...stored, addedAt: now() });
+        return rm(path, { force: true });
+      }),
     async addManifest(tree) {
       const text = canonicalManifest(tree);
+      if (Buffer.byteLength(text) > maxManifestBytes) {
+        throw new CoveyError('artifact_invalid', 'The paths of this tree are longer than 64 MiB together.');
+      }
       const id = sha256(text);
-      if (!trees.has(id)) await write(treePath(id), text);
-      trees.add(id);
+      await inTurn(id, async () => {
+        if (!trees.has(id)) await write(treePath(id), text);
+        trees.set(id, now());
+      });
       return id;
     },
     async removeFile(id) {
@@ -195,18 +250,31 @@ export async function openArtifactStore(directory: string): Promise<ArtifactStor
       files.delete(id);
       chunks.remove(id);
       usedBytes -= stored.bytes;
-      await rm(filePath(id), { force: true });
-      await rm(chunkPath(id), { force: true });
+      await inTurn(id, async () => {
+        await rm(filePath(id), { force: true });
+        await rm(chunkPath(id), { force: true });
+      });
       return stored.bytes;
     },
     async removeTree(id) {
-      trees.delete(id);
-      await rm(treePath(id), { force: true });
+      if (trees.delete(id)) await inTurn(id, () => rm(treePath(id), { force: true }));
     },
     async incoming(name = randomBytes(12).toString('hex')) {
       const path = join(folders.incoming, name);
       await mkdir(path, { recursive: true, mode: 0o700 });
       return path;
+    },
+    async sweepIncoming(isOver, olderThanMs) {
+      const before = now() - olderThanMs;
+      let leftBytes = 0;
+      for (const name of await readdir(folders.incoming)) {
+        if (!isOver(name)) continue;
+        const path = join(folders.incoming, name);
+        const found = await usageOf(path);
+        if (found.changedAt <= before) await rm(path, { recursive: true, force: true });
+        else leftBytes += found.bytes;
+      }
+      return leftBytes;
     },
   };
 }
@@ -218,6 +286,29 @@ export function parseChunkList(bytes: Buffer): ArtifactId[] {
     list.push(bytes.toString('hex', at, at + 32) as ArtifactId);
   }
   return list;
+}
+
+async function eachOf<T>(items: readonly T[], look: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    for (let item = items[next++]; item !== undefined; item = items[next++]) await look(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(looksAtOnce, items.length) }, lane));
+}
+
+/** Of a file, or a directory of files; files that are being filled have holes. Nothing when it is gone. */
+async function usageOf(path: string): Promise<{ readonly bytes: number; readonly changedAt: number }> {
+  const found = await stat(path).catch(() => null);
+  if (!found) return { bytes: 0, changedAt: -Infinity };
+  if (!found.isDirectory()) return { bytes: found.blocks * 512, changedAt: found.mtimeMs };
+  let bytes = 0;
+  let changedAt = found.mtimeMs;
+  for (const name of await readdir(path).catch(() => [])) {
+    const inside = await stat(join(path, name)).catch(() => null);
+    bytes += (inside?.blocks ?? 0) * 512;
+    changedAt = Math.max(changedAt, inside?.mtimeMs ?? 0);
+  }
+  return { bytes, changedAt };
 }
 
 async function entriesOf(folder: string): Promise<{ name: string; path: string }[]> {

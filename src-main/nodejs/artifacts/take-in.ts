@@ -12,6 +12,7 @@ import { walkTree } from './walk-tree.ts';
 /**
  * Copies a file of this machine into the store. The copy is what is hashed: what happens to the original meanwhile
  * does not matter.
+ * @param room is called with its size before anything is copied; what it rejects with is passed on
  * @throws CoveyError `artifact_invalid` when it is no regular file
  */
 export async function takeInFile(
@@ -19,8 +20,9 @@ export async function takeInFile(
   hasher: Hasher,
   path: string,
   signal: AbortSignal,
+  room?: (bytes: number) => Promise<void>,
 ): Promise<ArtifactStake> {
-  const [stake] = await takeInFiles(store, hasher, [path], signal);
+  const [stake] = await takeInFiles(store, hasher, [path], signal, room);
   if (!stake) throw new CoveyError('internal_error', 'A file was taken in without a result.');
   return stake;
 }
@@ -31,6 +33,7 @@ export async function takeInTree(
   hasher: Hasher,
   directory: string,
   signal: AbortSignal,
+  room?: (bytes: number) => Promise<void>,
 ): Promise<ArtifactStake> {
   const walked = await walkTree(directory);
   const stakes = await takeInFiles(
@@ -38,6 +41,7 @@ export async function takeInTree(
     hasher,
     walked.files.map(({ absolute }) => absolute),
     signal,
+    room,
   );
   const files = walked.files.map(({ path, executable }, index): TreeFile => {
     const stake = stakes[index] as ArtifactStake;
@@ -55,16 +59,22 @@ async function takeInFiles(
   hasher: Hasher,
   paths: readonly string[],
   signal: AbortSignal,
+  room: (bytes: number) => Promise<void> = async () => undefined,
 ): Promise<ArtifactStake[]> {
+  let totalBytes = 0;
+  for (const path of paths) {
+    const found = await lstat(path).catch(() => null);
+    if (!found?.isFile()) {
+      throw new CoveyError('artifact_invalid', `${path} is no regular file.`, { field: 'path' });
+    }
+    totalBytes += found.size;
+  }
+  await room(totalBytes);
   const folder = await store.incoming();
   try {
     const copies: string[] = [];
     for (const [index, path] of paths.entries()) {
       if (signal.aborted) throw CoveyError.from(signal.reason);
-      const found = await lstat(path).catch(() => null);
-      if (!found?.isFile()) {
-        throw new CoveyError('artifact_invalid', `${path} is no regular file.`, { field: 'path' });
-      }
       const copy = join(folder, String(index));
       await copyFile(path, copy, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
       copies.push(copy);

@@ -25,14 +25,22 @@ export interface UnpackGuard {
    * @throws CoveyError `artifact_invalid`
    */
   entry(name: string, type: 'file' | 'directory' | 'other'): string | null;
-  /** @throws CoveyError `artifact_invalid` when it is too much, or too much for what was read */
-  unpacked(bytes: number, packedSoFar: number): void;
+  /** Bytes of a file. @throws CoveyError `artifact_invalid` when they are too many */
+  unpacked(bytes: number): void;
+  /**
+   * Bytes of files and of what is between them.
+   * @param packedSoFar bytes of the archive that they came from, none of them counted twice
+   * @throws CoveyError `artifact_invalid` when they are too many for that
+   */
+  inflated(bytes: number, packedSoFar: number): void;
 }
 
 export function createUnpackGuard(archive: string, limits: UnpackLimits): UnpackGuard {
   let entries = 0;
   let total = 0;
-  const seen = new Map<string, 'file' | 'directory'>();
+  let inflatedBytes = 0;
+  /** Without regard to case, with the folders that a path implies. */
+  const seen = new Map<string, { readonly path: string; readonly type: 'file' | 'directory' }>();
   const refuse = (why: string): CoveyError =>
     new CoveyError('artifact_invalid', `${archive} is not unpacked: ${why}.`, { field: 'path' });
 
@@ -47,21 +55,28 @@ export function createUnpackGuard(archive: string, limits: UnpackLimits): Unpack
       if (path.length > 1024 || !isSafeTreePath(path)) {
         throw refuse(`${shown} leads out of the folder or is a name that no tree may have`);
       }
-      const key = path.normalize('NFC').toLowerCase();
-      const before = seen.get(key);
-      if (before === 'file' || (before !== undefined && type === 'file'))
-        throw refuse(`${shown} is there twice`);
-      for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) {
-        if (seen.get(key.slice(0, end)) === 'file') throw refuse(`${shown} is below a file`);
-        seen.set(key.slice(0, end), 'directory');
+      const parts = path.split('/');
+      for (let count = 1; count <= parts.length; count += 1) {
+        const at = parts.slice(0, count).join('/');
+        const key = at.normalize('NFC').toLowerCase();
+        const before = seen.get(key);
+        const last = count === parts.length;
+        if (before && last && (before.type === 'file' || type === 'file'))
+          throw refuse(`${shown} is there twice`);
+        if (before?.type === 'file') throw refuse(`${shown} is below a file`);
+        if (before && before.path !== at) throw refuse(`${shown} differs from another name in case only`);
+        if (!before) seen.set(key, { path: at, type: last ? type : 'directory' });
       }
-      seen.set(key, type);
+      if (seen.size > limits.entries) throw refuse(`it has more than ${limits.entries} entries`);
       return path;
     },
-    unpacked(bytes, packedSoFar) {
+    unpacked(bytes) {
       total += bytes;
       if (total > limits.bytes) throw refuse(`it unpacks to more than ${limits.bytes} bytes`);
-      if (total > limits.ratioFromBytes && total > packedSoFar * limits.ratio) {
+    },
+    inflated(bytes, packedSoFar) {
+      inflatedBytes += bytes;
+      if (inflatedBytes > limits.ratioFromBytes && inflatedBytes > packedSoFar * limits.ratio) {
         throw refuse(
           `it unpacks to more than ${limits.ratio} times its own size, as files do that are made to fill disks`,
         );

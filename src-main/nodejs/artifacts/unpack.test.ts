@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,7 +29,11 @@ async function tarOf(entries: readonly Entry[]): Promise<Buffer> {
 }
 
 /** One stored or deflated entry and the central directory; `claimed` is what it says that it unpacks to. */
-function zipOf(name: string, content: Buffer, options: { claimed?: number; mode?: number } = {}): Buffer {
+function zipOf(
+  name: string,
+  content: Buffer,
+  options: { claimed?: number; mode?: number; times?: number } = {},
+): Buffer {
   const packed = deflateRawSync(content);
   const claimed = options.claimed ?? content.length;
   const fields = Buffer.alloc(26);
@@ -48,13 +53,20 @@ function zipOf(name: string, content: Buffer, options: { claimed?: number; mode?
     Buffer.from(name),
   ]);
   central.writeUInt32LE(((options.mode ?? 0o100644) << 16) >>> 0, 38);
+  // Each with a name of its own and the same bytes.
+  const entries = Array.from({ length: options.times ?? 1 }, (_, index) => {
+    const entry = Buffer.from(central);
+    if (index > 0) entry.write(String(index).padStart(name.length, '0'), 46);
+    return entry;
+  });
+  const directory = Buffer.concat(entries);
   const end = Buffer.alloc(22);
   end.write('PK\u0005\u0006', 'latin1');
-  end.writeUInt16LE(1, 8);
-  end.writeUInt16LE(1, 10);
-  end.writeUInt32LE(central.length, 12);
+  end.writeUInt16LE(entries.length, 8);
+  end.writeUInt16LE(entries.length, 10);
+  end.writeUInt32LE(directory.length, 12);
   end.writeUInt32LE(local.length, 16);
-  return Buffer.concat([local, central, end]);
+  return Buffer.concat([local, directory, end]);
 }
 
 async function attempt(bytes: Buffer): Promise<string> {
@@ -126,6 +138,29 @@ const hostile: readonly (readonly [string, () => Promise<Buffer> | Buffer, RegEx
   ],
   ['a zip bomb', () => zipOf('z', Buffer.alloc(1e8)), /times its own size/],
   [
+    'a zip whose entries are the same bytes again and again',
+    () => zipOf('0000', Buffer.concat([randomBytes(20_000), Buffer.alloc(1e6)]), { times: 90 }),
+    /times its own size/,
+  ],
+  [
+    'nothing but long names, which are no entries',
+    async () => {
+      const long = await tarOf([{ name: 'n'.repeat(90_000), content: '' }]);
+      // Its extended header alone: the entry that it is for never comes.
+      return gzipSync(Buffer.concat(Array.from({ length: 1_000 }, () => long.subarray(0, 512 + 90_112))));
+    },
+    /times its own size/,
+  ],
+  [
+    'folders that differ in case only',
+    () =>
+      tarOf([
+        { name: 'lib/a', content: '1' },
+        { name: 'Lib/b', content: '2' },
+      ]),
+    /differs from another name in case only/,
+  ],
+  [
     'a zip that claims less than it has',
     () => zipOf('z', Buffer.alloc(1e6), { claimed: 10 }),
     /too many bytes/,
@@ -150,6 +185,16 @@ test.each(hostile)('%s is refused and leaves nothing', async (_what, make, sente
   expect(outcome).toMatch(/^artifact_invalid: /);
   expect(outcome).toMatch(sentence);
   expect(await readdir(directory)).toEqual(['archive']);
+});
+
+test('folders that are only named by what is in them count as entries', async () => {
+  const archive = join(directory, 'archive');
+  const deep = Array.from({ length: 5 }, (_, index) => ({ name: `${index}/a/b/c/d/e/f/g`, content: 'x' }));
+  await writeFile(archive, await tarOf(deep));
+  const limits = { entries: 30, bytes: 1e9, ratio: 1e9, ratioFromBytes: 0 };
+  await expect(unpack(archive, join(directory, 'out'), { signal, limits })).rejects.toThrow(
+    /more than 30 entries/,
+  );
 });
 
 test('more entries than allowed are refused', async () => {

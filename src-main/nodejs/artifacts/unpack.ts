@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { chmod, mkdir, open, rm } from 'node:fs/promises';
+import { chmod, mkdir, open, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -45,7 +45,7 @@ export async function unpack(
   }
 }
 
-/** As `unpack`, for a plain tar that comes as a stream. */
+/** As `unpack`, for a plain tar that comes as a stream; what the stream ends with is thrown as it is. */
 export async function unpackStream(
   source: Readable,
   name: string,
@@ -59,7 +59,7 @@ export async function unpackStream(
   } catch (error) {
     await rm(target, { recursive: true, force: true }).catch(() => undefined);
     if (options.signal.aborted) throw CoveyError.from(options.signal.reason);
-    throw CoveyError.from(namingFullDisk(error, target));
+    throw namingFullDisk(error, target);
   }
 }
 
@@ -103,7 +103,9 @@ async function extractTar(
   signal: AbortSignal,
 ): Promise<void> {
   const extract = tar.extract();
-  const reading = pipeline([...streams, extract], { signal });
+  // What is between files counts too: an archive of nothing but long names is one that fills memory or time.
+  const weighed = counting((bytes) => guard.inflated(bytes, packedSoFar()));
+  const reading = pipeline([...streams, weighed, extract], { signal });
   // An entry whose archive has broken off may never end by itself.
   const broken = new AbortController();
   reading.catch((error: unknown) => broken.abort(error));
@@ -123,7 +125,7 @@ async function extractTar(
       entry as unknown as Readable,
       join(target, path),
       ((mode ?? 0) & 0o111) !== 0,
-      (bytes) => guard.unpacked(bytes, packedSoFar()),
+      (bytes) => guard.unpacked(bytes),
       broken.signal,
     ).catch((error: unknown) => {
       throw broken.signal.aborted ? broken.signal.reason : error;
@@ -143,6 +145,7 @@ async function unpackZip(
     strictFileNames: false,
     validateEntrySizes: true,
   });
+  const { size } = await stat(archive);
   let packed = 0;
   try {
     for await (const entry of zip.eachEntry()) {
@@ -161,14 +164,18 @@ async function unpackZip(
       }
       await mkdir(dirname(join(target, path)), { recursive: true, mode: 0o700 });
       packed += entry.compressedSize;
-      const soFar = packed;
+      // Entries may share their bytes.
+      const soFar = Math.min(packed, size);
       const stream = await zip.openReadStreamPromise(entry);
       stream.on('error', () => undefined);
       await writeFile(
         stream,
         join(target, path),
         (mode & 0o111) !== 0,
-        (bytes) => guard.unpacked(bytes, soFar),
+        (bytes) => {
+          guard.unpacked(bytes);
+          guard.inflated(bytes, soFar);
+        },
         signal,
       );
     }
@@ -177,14 +184,8 @@ async function unpackZip(
   }
 }
 
-async function writeFile(
-  source: Readable,
-  path: string,
-  executable: boolean,
-  onBytes: (bytes: number) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const counted = new Transform({
+function counting(onBytes: (bytes: number) => void): Transform {
+  return new Transform({
     transform(chunk: Buffer, _encoding, done) {
       try {
         onBytes(chunk.length);
@@ -194,7 +195,18 @@ async function writeFile(
       }
     },
   });
+}
+
+async function writeFile(
+  source: Readable,
+  path: string,
+  executable: boolean,
+  onBytes: (bytes: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
   // Never through what is there: a name that is taken is refused.
-  await pipeline(source, counted, createWriteStream(path, { flags: 'wx', mode: 0o600 }), { signal });
+  await pipeline(source, counting(onBytes), createWriteStream(path, { flags: 'wx', mode: 0o600 }), {
+    signal,
+  });
   if (executable) await chmod(path, 0o700);
 }

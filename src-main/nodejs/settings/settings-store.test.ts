@@ -58,6 +58,8 @@ describe('a patch', () => {
     [{ lan: { speed: 1 } }, 'setting_unknown', 'lan.speed'],
     [{ colour: 'red' }, 'setting_unknown', 'colour'],
     [{ api: { requireKey: 'yes' } }, 'invalid_request', 'api.requireKey'],
+    [{ artifacts: { quotaBytes: -1 } }, 'invalid_request', 'artifacts.quotaBytes'],
+    [{ artifacts: { quotaBytes: '50GB' } }, 'invalid_request', 'artifacts.quotaBytes'],
     [{ lan: { certificateFile: '/c.pem' } }, 'invalid_request', 'lan.keyFile'],
     [JSON.parse('{"__proto__":{"enabled":true}}') as unknown, 'setting_unknown', '__proto__'],
     ['text', 'invalid_request', undefined],

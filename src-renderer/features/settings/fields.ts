@@ -127,7 +127,7 @@ export const lendGroups: readonly FieldGroup[] = [
       {
         path: 'lend.limits.diskBytes',
         label: 'Disk',
-        help: 'For the models in its library.',
+        help: 'For the models in its library and the artifacts that its tasks need, together.',
         kind: { type: 'bytes', unit: 'GiB', empty: noLimit },
       },
       {
@@ -229,6 +229,19 @@ export const discoveryGroup: FieldGroup = {
   ],
 };
 
+export const artifactsGroup: FieldGroup = {
+  id: 'artifacts',
+  title: 'Artifacts on this controller',
+  fields: [
+    {
+      path: 'artifacts.quotaBytes',
+      label: 'Most that they may take of its disk',
+      help: 'When it is reached, what nothing needs goes, then nothing more comes in. Empty: nine tenths of what is free.',
+      kind: { type: 'bytes', unit: 'GiB', empty: 'Nine tenths of the disk' },
+    },
+  ],
+};
+
 export const desktopGroup: FieldGroup = {
   id: 'desktop',
   title: 'The app on this machine',
@@ -266,5 +279,6 @@ export const allGroups: readonly FieldGroup[] = [
   apiGroup,
   lanGroup,
   discoveryGroup,
+  artifactsGroup,
   desktopGroup,
 ];

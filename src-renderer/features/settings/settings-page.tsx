@@ -11,7 +11,15 @@ import { Ago } from '../../components/text.tsx';
 import { formatDateTime } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useRead, useSettings, useStatus } from '../../queries/queries.ts';
-import { apiGroup, desktopGroup, discoveryGroup, lanGroup, lendGroups, type Field } from './fields.ts';
+import {
+  apiGroup,
+  artifactsGroup,
+  desktopGroup,
+  discoveryGroup,
+  lanGroup,
+  lendGroups,
+  type Field,
+} from './fields.ts';
 import { KeysSection } from './keys-section.tsx';
 import { LendNow } from './lend-now.tsx';
 import { OwnedElsewhere } from './owned-elsewhere.tsx';
@@ -78,6 +86,7 @@ function Loaded(props: {
           <LanNow view={view} />
         </SettingsGroup>
         <SettingsGroup {...common} group={discoveryGroup} />
+        <SettingsGroup {...common} group={artifactsGroup} />
         <SecretSection />
         <SettingsGroup {...common} group={desktopGroup} />
         <About view={view} self={self} status={status} />

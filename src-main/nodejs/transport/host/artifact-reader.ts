@@ -35,7 +35,13 @@ export function createArtifactReader(reach: Reach): ArtifactReader {
     return null;
   };
   const keep = (key: string, socket: TLSSocket): void => {
-    const timer = setTimeout(() => socket.destroy(), keepMs);
+    const forget = (): void => {
+      socket.destroy();
+      const left = (kept.get(key) ?? []).filter((entry) => entry.socket !== socket);
+      if (left.length > 0) kept.set(key, left);
+      else kept.delete(key);
+    };
+    const timer = setTimeout(forget, keepMs);
     timer.unref();
     kept.set(key, [...(kept.get(key) ?? []), { socket, timer }]);
   };

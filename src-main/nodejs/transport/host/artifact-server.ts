@@ -19,7 +19,11 @@ export interface ArtifactServer {
 /** A reader may keep a connection for its next part. */
 const idleMs = 60_000;
 const bufferBytes = 512 * 1024;
+/** Of a machine that lends only so much of its upload: see upload-limit.ts. */
+const limitedBytes = 64 * 1024;
 const maxManifestBytes = 64 * 1024 * 1024;
+/** Trees whose files are remembered: each reader has several connections, and a manifest can be large. */
+const maxRemembered = 8;
 
 /**
  * The store's side of `covey-artifact`: reads what a grant names from the store's directory (its layout is
@@ -34,12 +38,20 @@ export function createArtifactServer(options: {
   const place = (folder: string, id: ArtifactId, suffix = ''): string =>
     join(options.directory, folder, id.slice(0, 2), `${id}${suffix}`);
 
+  const remembered = new Map<ArtifactId, ReadonlySet<string>>();
   const filesOf = async (artifact: ArtifactId): Promise<ReadonlySet<string>> => {
+    const known = remembered.get(artifact);
+    if (known) return known;
     const path = place('trees', artifact, '.json');
     const text = await readFile(path, 'utf8').catch(() => null);
     if (text === null || text.length > maxManifestBytes) return new Set([artifact]);
     const { entries } = JSON.parse(text) as { entries: { sha256?: string }[] };
-    return new Set([artifact, ...entries.flatMap(({ sha256 }) => sha256 ?? [])]);
+    const files = new Set<string>([artifact]);
+    for (const { sha256 } of entries) if (sha256) files.add(sha256);
+    const [oldest] = remembered.keys();
+    if (oldest && remembered.size >= maxRemembered) remembered.delete(oldest);
+    remembered.set(artifact, files);
+    return files;
   };
 
   /** The file to send from. */
@@ -125,7 +137,7 @@ async function send(
   for (let done = 0, turn = 0; done < bytes; turn = 1 - turn) {
     await written[turn];
     const buffer = buffers[turn] as Buffer;
-    const length = Math.min(buffer.length, bytes - done);
+    const length = Math.min(upload.limited ? limitedBytes : buffer.length, buffer.length, bytes - done);
     const { bytesRead } = await file.read(buffer, 0, length, offset + done);
     if (bytesRead === 0) throw new Error('the file became shorter');
     const waitMs = upload.take(bytesRead);

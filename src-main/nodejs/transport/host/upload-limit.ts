@@ -2,6 +2,8 @@
 export interface UploadLimit {
   /** null: as fast as it goes. */
   set(bytesPerS: number | null): void;
+  /** Whether there is one: then what is sent at once should be little. */
+  readonly limited: boolean;
   /** These bytes are being sent. @returns ms to wait before that stream sends more */
   take(bytes: number): number;
 }
@@ -20,6 +22,9 @@ export function createUploadLimit(now: () => number, bytesPerS: number | null): 
   let tokens = 0;
   let filledAt = now();
   return {
+    get limited() {
+      return rate !== null;
+    },
     set(next) {
       if (next === rate) return;
       rate = next;
