@@ -297,6 +297,30 @@ test('a job that waits behind others says so', () => {
   expect(alone(urgent)).toEqual([`It waits for its turn: the machines work for huge (${huge}).`]);
 });
 
+test('a gang for which there are too few machines says so', () => {
+  const compute: ComputeFacts = {
+    kernels: null,
+    commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
+    cpus: 2,
+    memoryBytes: 2 ** 30,
+    problems: [],
+  };
+  bench.runtime.dispatch({ type: 'compute-observed', at: 1_500, nodeId: a, compute });
+  const gang = { kind: 'gang', name: 'gang', command: ['true'] } as const;
+  const notesOf = (spec: { ranks: number; perNode?: number }): string[] => {
+    const { id, notes } = submit({ ...gang, ...spec });
+    service.cancel(id);
+    return notes;
+  };
+  expect(notesOf({ ranks: 2 })).toEqual([]);
+  expect(notesOf({ ranks: 3 })).toEqual([
+    'It waits for more machines: those that can take it have room for 2 of its 3 ranks.',
+  ]);
+  expect(notesOf({ ranks: 2, perNode: 1 })).toEqual([
+    'It waits for more machines: those that can take it have room for 1 of its 2 ranks.',
+  ]);
+});
+
 test('unfinished jobs have a bounded number of partitions together', () => {
   for (let number = 0; number < 5; number += 1) submit({ ...command, partitions: 100_000 });
   expect(() => submit({ ...command, partitions: 1 })).toThrowError(

@@ -2,6 +2,7 @@ import type { JobSummary, JobView, PartitionView, ShareView, TaskView } from '#s
 import type { JobStats } from '#shared/api/jobs.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { slotsFor, whyNot } from '../scheduler/jobs/fit.ts';
+import { roomForRanks } from '../scheduler/jobs/gang.ts';
 import { jobProgress } from '../state/job-progress.ts';
 import { isLive } from '../state/job-shares.ts';
 import { openJobs, partitionStatus } from '../state/job-selectors.ts';
@@ -88,7 +89,7 @@ function waitingNotes(state: ControllerState, job: JobRecord, shares: readonly S
   if (course.finishedAt !== null || course.ending || counts.active + counts.fetching > 0) return [];
   if (course.phase === 'collecting' || job.preparation?.phase === 'active') return [];
   const able = shares.filter((share) => share.whyNot === null);
-  if (able.length > 0) return busyNotes(state, job, able);
+  if (able.length > 0) return gangNotes(state, job) ?? busyNotes(state, job, able);
   const reasons = shares
     .map((share) => `${share.nodeName}: ${(share.whyNot ?? '').replace(/\.$/, '')}`)
     .slice(0, 8);
@@ -97,6 +98,15 @@ function waitingNotes(state: ControllerState, job: JobRecord, shares: readonly S
       ? 'It waits: no machine has joined yet.'
       : `It waits, no machine can take it now. ${reasons.join('; ')}.`,
   ];
+}
+
+/** That there are too few machines, or too small ones, for all ranks at once. */
+function gangNotes(state: ControllerState, job: JobRecord): string[] | null {
+  if (!job.definition.gang) return null;
+  const ranks = job.partitions.length;
+  const room = roomForRanks(job, state.nodes.values());
+  if (room >= ranks) return null;
+  return [`It waits for more machines: those that can take it have room for ${room} of its ${ranks} ranks.`];
 }
 
 /** That the machines work for others, and whether those go first. */

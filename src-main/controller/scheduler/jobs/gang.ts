@@ -2,6 +2,7 @@ import type { NodeId } from '#shared/lib/ids.ts';
 import { isLive } from '../../state/job-shares.ts';
 import type { Assignment } from '../../state/job-events.ts';
 import type { JobRecord } from '../../state/job-state.ts';
+import type { NodeRecord } from '../../state/state.ts';
 import { attemptAt } from './attempt.ts';
 import { isDue, type Since } from './elapsed.ts';
 import { slotsFor, whyNot } from './fit.ts';
@@ -38,6 +39,18 @@ export function placeGang(job: JobRecord, rooms: ReadonlyMap<NodeId, Room>, sinc
     }
   });
   return assignments;
+}
+
+/** Ranks that have room at once on machines that may take some, if nothing else ran there. */
+export function roomForRanks(job: JobRecord, nodes: Iterable<NodeRecord>): number {
+  const perNode = job.definition.gang?.perNode ?? Infinity;
+  let room = 0;
+  for (const node of nodes) {
+    const { compute } = node.live;
+    if (!compute || whyNot(job, node) !== null) continue;
+    room += Math.min(perNode, slotsFor(job.definition, compute, compute));
+  }
+  return room;
 }
 
 /** So many over places with so much room each, as evenly as they allow; null: they have not enough. */
