@@ -1,23 +1,10 @@
-import { dirname, join } from 'node:path';
+import { appRoot } from './app-root.ts';
 import { locateEngineDirectory, openEngineDirectory } from './engine-directory.ts';
-import { entries } from './entries.ts';
 
 /** The engine of this machine, or why there is none that can be used. */
 export type OwnEngine =
   | { readonly directory: string; readonly buildId: string; readonly rpcProtocol: string }
   | { readonly directory: null; readonly reason: string };
-
-/**
- * The checkout or the installed program: where `engine/` or `build/engine.json` stands. Beside the archive of the
- * desktop app, since programs cannot run from within it.
- */
-const appRoot = entries['transport-host'].endsWith('.ts')
-  ? join(import.meta.dirname, '..', '..')
-  : outsideArchive(dirname(dirname(entries['transport-host'])));
-
-function outsideArchive(directory: string): string {
-  return directory.endsWith('.asar') ? dirname(directory) : directory;
-}
 
 /** @param override the directory that was named; without, the one that was built or came with the program */
 export async function findOwnEngine(override?: string): Promise<OwnEngine> {

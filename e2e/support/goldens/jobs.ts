@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { ArtifactView } from '../../../src-main/shared/domain/artifact.ts';
 import { taskId, type ArtifactId } from '../../../src-main/shared/lib/ids.ts';
 import { doneJob, exampleJob, exampleJobId, examplePartition, exampleTask, failedJob } from '../job-views.ts';
@@ -37,6 +38,15 @@ const artifact: ArtifactView = {
   jobs: [exampleJobId],
   holders: [{ nodeId: nodeIdOf('a'), nodeName: 'desk' }],
   collectableAt: null,
+};
+
+const smallContent = 'name,age\nAda,36\n';
+const smallFile: ArtifactView = {
+  ...artifact,
+  id: createHash('sha256').update(smallContent).digest('hex') as ArtifactId,
+  name: 'data.csv',
+  bytes: smallContent.length,
+  jobs: [],
 };
 
 const noArtifact = missing('artifact_not_found', 'There is no artifact "numbers".');
@@ -115,17 +125,28 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
     json: 'artifacts',
   },
   'artifacts put': {
-    happy: { words: 'artifacts put --help', scripts: {} },
+    happy: {
+      words: 'artifacts put data.csv',
+      scripts: {
+        startUpload: () => ({ id: 'upload', needed: [smallFile.id], expiresAt: at }),
+        artifactChunk: ({ body }) => (String(body) === smallContent ? {} : undefined),
+        finishUpload: () => smallFile,
+      },
+      files: { 'data.csv': smallContent },
+    },
+    empty: { words: 'artifacts put data.csv', scripts: {}, code: 2 },
     wrong: 'artifacts put',
     json: null,
-    offline: true,
   },
   'artifacts get': {
-    happy: { words: 'artifacts get --help', scripts: {} },
+    happy: {
+      words: 'artifacts get data.csv',
+      scripts: { artifact: () => smallFile, artifactContent: () => Buffer.from(smallContent) },
+      files: {},
+    },
     empty: { words: 'artifacts get numbers', scripts: { artifact: noArtifact }, code: 1 },
     wrong: 'artifacts get',
     json: null,
-    offline: true,
   },
   'artifacts rm': {
     happy: {
@@ -385,6 +406,12 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
   'jobs schema': {
     happy: { words: 'jobs schema --help', scripts: {} },
     wrong: 'jobs schema x',
+    json: null,
+    offline: true,
+  },
+  'jobs templates': {
+    happy: { words: 'jobs templates', scripts: {} },
+    wrong: 'jobs templates mip',
     json: null,
     offline: true,
   },

@@ -21,6 +21,7 @@ import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, printable, wrap } from '../text.ts';
 import { watching, watchOption, type WatchFlags } from '../watch.ts';
 import { showJobLog } from './job-log.ts';
+import { listTemplates, printTemplate } from './job-templates.ts';
 
 interface ListFlags extends WatchFlags {
   readonly status?: string;
@@ -98,6 +99,9 @@ export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
     );
   add('schema', 'print the JSON Schema of specifications', jobs).action(() =>
     io.out(`${JSON.stringify(jobJsonSchema(), null, 2)}\n`),
+  );
+  add('templates [name]', 'specifications of gangs that come with Covey, or print one', jobs).action(
+    (name: string | undefined) => (name === undefined ? listTemplates(io) : printTemplate(io, name)),
   );
 };
 
