@@ -7,8 +7,9 @@ import { sessionPath } from '../../src-main/nodejs/transport/host/session-socket
 import { clientContext } from '../../src-main/nodejs/transport/tls-settings.ts';
 import type { Hardware, Telemetry } from '../../src-main/shared/domain/node.ts';
 import type { BootId, NodeId } from '../../src-main/shared/lib/ids.ts';
-import type { HelloFrame, WorkerFrame } from '../../src-main/shared/protocol/session.ts';
+import type { ControllerFrame, HelloFrame, WorkerFrame } from '../../src-main/shared/protocol/session.ts';
 import { ALPN, PROTOCOL_VERSION } from '../../src-main/shared/protocol/version.ts';
+import { createSimulatedTasks, simulatedCompute } from './simulated-tasks.ts';
 
 /**
  * Workers that do nothing but live: each has its own key, its own TLS 1.3 session, says a full hello, sends
@@ -19,6 +20,8 @@ export interface SimulatedIdentity {
   readonly name: string;
   readonly keyPem: string;
   readonly certPem: string;
+  /** It takes tasks of jobs. */
+  readonly computes?: boolean;
 }
 
 export interface FleetOrder {
@@ -57,6 +60,8 @@ export interface SimulatedWorker {
 const silenceMs = 10_000;
 const redialMs = 1_000;
 const dialMs = 15_000;
+/** How the controller's frames of tasks begin. */
+const tasksHead = Buffer.from('{"type":"tasks"');
 const gib = 2 ** 30;
 
 export function epochMs(): number {
@@ -81,6 +86,7 @@ export function startSimulatedWorker(
   const waiting = new Map<number, number>();
 
   const send = (frame: WorkerFrame): void => socket?.send(JSON.stringify(frame));
+  const tasks = identity.computes === true ? createSimulatedTasks(send) : null;
 
   const beat = (changes: Partial<Telemetry> = {}): number | null => {
     if (!welcomed || !socket) return null;
@@ -96,6 +102,9 @@ export function startSimulatedWorker(
   };
 
   const receive = (data: Buffer): void => {
+    if (tasks !== null && data.subarray(0, tasksHead.length).equals(tasksHead)) {
+      return tasks.receive(JSON.parse(data.toString('utf8')) as Extract<ControllerFrame, { type: 'tasks' }>);
+    }
     // Lists of a thousand members are looked at by nobody here.
     if (data.length > 512) return;
     const frame = JSON.parse(data.toString('utf8')) as { type: string; seq?: number; error?: unknown };
@@ -122,6 +131,7 @@ export function startSimulatedWorker(
     if (timer) clearTimeout(timer);
     timer = null;
     waiting.clear();
+    tasks?.forget();
     socket = null;
     if (welcomed) on.ended(reason);
     welcomed = false;
@@ -146,7 +156,12 @@ export function startSimulatedWorker(
           createConnection: () => tls,
         });
         socket = webSocket;
-        webSocket.on('open', () => send(hello(identity.name, bootId, machine)));
+        webSocket.on('open', () =>
+          send({
+            ...hello(identity.name, bootId, machine),
+            ...(tasks === null ? {} : { tasks: [], compute: simulatedCompute }),
+          }),
+        );
         webSocket.on('message', (data: Buffer) => receive(data));
         webSocket.on('error', (error: Error) => on.trouble(error.message));
         webSocket.on('close', (code) => over(`closed with ${code}`));

@@ -24,13 +24,17 @@ import {
   type SimulatedWorker,
 } from './control-plane-fleet.ts';
 import { describeMachine, median, type BenchOptions, type BenchResult, type BenchRun } from './result.ts';
+import { causeJobs, jobsOfOld } from './ui-jobs.ts';
 
 const nodeCount = 200;
 const storedEvents = 100_000;
+const storedJobs = 10_000;
+const computingNodes = 20;
 const eventsPerS = 100;
 const heartbeatMs = 5_000;
 const firstLoads = 3;
 const roundMs = 60_000;
+const partsOfRound = 8;
 const stepMs = 50;
 const connectMs = 60_000;
 const shownMs = 30_000;
@@ -40,8 +44,9 @@ export const takesMinutes = true;
 
 /**
  * The dashboard in Chromium with 200 machines, 100,000 stored events and 100 new ones a second (machines that are
- * paused and resumed through the API, as people do it). The machines are simulated (see control-plane-fleet.ts),
- * all send heartbeats with figures.
+ * paused and resumed through the API, as people do it), and 10,000 jobs, of which one is submitted every two seconds
+ * and some always run on 20 of the machines. The machines are simulated (see control-plane-fleet.ts), all send
+ * heartbeats with figures.
  *
  * - `firstPaintMs`, `firstRowsMs`: from opening the login link to the first contentful paint, and to the Overview
  *   with its machines in it. Nothing is in the browser's cache. Medians.
@@ -49,6 +54,7 @@ export const takesMinutes = true;
  * - `long…Ms`: the longest task of the page's main thread in each part of a round of 60 s; 0: none was over 50 ms.
  * - `heap…`: what the page's scripts hold on the Overview after a collection, before the first round and after each.
  *   `--minutes N` makes N rounds; `heapMbPerMinute` is the slope through those of the second half then.
+ * - `jobs`, `jobsDone`: how many there were at the end, and how many of those submitted meanwhile were done.
  * - `killShownMs`: from a worker's end to the machine's new state in the table.
  */
 export async function run({ log, minutes }: BenchOptions): Promise<BenchResult> {
@@ -59,11 +65,13 @@ export async function run({ log, minutes }: BenchOptions): Promise<BenchResult> 
   let browser: Awaited<ReturnType<typeof openBrowser>> | null = null;
   const stop = new AbortController();
   let commotion: Promise<number> | null = null;
+  let working: Promise<number> | null = null;
   try {
-    log(`${nodeCount} machines and ${storedEvents} events ...`);
+    log(`${nodeCount} machines, ${storedEvents} events and ${storedJobs} jobs ...`);
     const identities: SimulatedIdentity[] = [];
     for (let number = 0; number < nodeCount; number += 1) {
-      identities.push({ name: `node-${number}`, ...(await createSelfSigned(Date.now())) });
+      const computes = number > 0 && number <= computingNodes;
+      identities.push({ name: `node-${number}`, computes, ...(await createSelfSigned(Date.now())) });
     }
     const dataDirectory = path.join(cluster.directory, 'controller');
     const controllerId = await prepare(dataDirectory, identities);
@@ -91,15 +99,23 @@ export async function run({ log, minutes }: BenchOptions): Promise<BenchResult> 
       connectMs,
       500,
     );
-    commotion = causeEvents(controller, others, stop.signal);
+    // Those that compute are left alone: what is paused takes no work.
+    commotion = causeEvents(controller, others.slice(computingNodes), stop.signal);
     commotion.catch(() => undefined);
+    working = causeJobs(controller, stop.signal);
+    working.catch(() => undefined);
     browser = await openBrowser();
     const measured = await measure(controller, browser.context, marked, minutes ?? 1, log);
+    const { total: jobs } = await controller.client.call('jobs', { query: { limit: '1' } });
+    const done = await controller.client.call('jobs', { query: { status: 'done', limit: '1' } });
     stop.abort();
-    return result({ ...measured, eventsPerS: await commotion }, minutes ?? 1);
+    const caused = { eventsPerS: await commotion, jobs, jobsDone: done.total };
+    log(`  ${await working} jobs submitted meanwhile, ${done.total} of them done`);
+    return result({ ...measured, ...caused }, minutes ?? 1);
   } finally {
     stop.abort();
     await commotion?.catch(() => undefined);
+    await working?.catch(() => undefined);
     await browser?.close();
     marked?.close();
     fleet?.kill('SIGKILL');
@@ -129,7 +145,7 @@ async function prepare(dataDirectory: string, identities: readonly SimulatedIden
       ...(node ? { nodeId: node.nodeId } : {}),
     };
   });
-  store.save(emptyState(at), state, events);
+  store.save(emptyState(at), { ...state, jobs: jobsOfOld(storedJobs, at) }, events);
   store.close();
   return nodeId;
 }
@@ -206,12 +222,13 @@ async function measure(
   // Code of pages that were never open is no growth.
   await go('#/machines', 'Machines');
   await go('#/events', 'Events and logs');
+  await go('#/jobs', 'Jobs');
   await go('#/overview', 'Overview');
   await delay(2_000);
   const session = await context.newCDPSession(page);
   const heaps = [{ minute: 0, mb: await heapMb(session) }];
   const startedAt = performance.now();
-  const partMs = roundMs / 5;
+  const partMs = roundMs / partsOfRound;
   const figures: Record<string, number> = {};
   const part = async (name: string, act: () => Promise<void>): Promise<void> => {
     const from = await page.evaluate(() => performance.now());
@@ -235,9 +252,19 @@ async function measure(
     await pointAt(page, page.getByRole('region', { name: 'List of events' }));
     await part('longEventsMs', scrolling(page, 900));
     await page.getByRole('textbox', { name: 'Text in the message' }).focus();
-    await part('longFilterMs', () => filterOnce(page));
+    await part('longFilterMs', () => filterOnce(page, filterTexts));
     await page.keyboard.press('Control+A');
     await page.keyboard.press('Delete');
+    await go('#/jobs', 'Jobs');
+    await pointAt(page, page.getByRole('group', { name: 'Jobs', exact: true }));
+    await part('longJobsMs', scrolling(page, 1_200));
+    await page.getByRole('textbox', { name: 'Name of the job' }).focus();
+    await part('longJobFilterMs', () => filterOnce(page, jobTexts));
+    const running = await controller.client.call('jobs', { query: { status: 'running', limit: '1' } });
+    const [job] = running.jobs;
+    if (job === undefined) throw new Error('no job runs');
+    await go(`#/jobs/${job.id}`, job.name);
+    await part('longJobMs', () => delay(500));
     await go('#/overview', 'Overview');
     await part('longEndMs', () => delay(500));
     heaps.push({ minute: (performance.now() - startedAt) / 60_000, mb: await heapMb(session) });
@@ -310,9 +337,10 @@ function scrolling(page: Page, px: number): () => Promise<void> {
 }
 
 const filterTexts = ['node-1', 'goodbye', 'paused', 'nothing is like this'] as const;
+const jobTexts = ['render', 'now', 'up 99', 'nothing is like this'] as const;
 
-async function filterOnce(page: Page): Promise<void> {
-  for (const text of filterTexts) {
+async function filterOnce(page: Page, texts: readonly string[]): Promise<void> {
+  for (const text of texts) {
     await page.keyboard.press('Control+A');
     await page.keyboard.type(text, { delay: 80 });
     await delay(500);
@@ -351,7 +379,7 @@ function result(figures: Figures, minutes: number): BenchResult {
   return {
     name: 'ui',
     ratio: null,
-    ratioOf: `${nodeCount} machines, ${storedEvents} events, ${eventsPerS} more a second; lower is better`,
+    ratioOf: `${nodeCount} machines, ${storedJobs} jobs, ${storedEvents} events, ${eventsPerS} more a second; lower is better`,
     ours: figures['longestMs'] ?? NaN,
     theirs: null,
     unit: 'ms, the longest task of the page',
@@ -367,6 +395,8 @@ function result(figures: Figures, minutes: number): BenchResult {
       killShownMs: { atMost: 5_000 },
       // Shows that as much happened as was meant to.
       eventsPerS: { atLeast: eventsPerS * 0.9 },
+      jobs: { atLeast: storedJobs },
+      jobsDone: { atLeast: 10 * minutes },
     },
     machine: describeMachine(),
   };

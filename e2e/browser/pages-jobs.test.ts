@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { BrowserContext, Download, Locator, Page, Route } from 'playwright-core';
+import type { BrowserContext, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { JobView } from '#shared/domain/job.ts';
 import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
@@ -10,7 +10,8 @@ import { startSplitCluster } from '../support/split-cluster.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
 import { noBrowser, openBrowser } from './browser.ts';
-import { accessibilityProblems, openDashboard, takePictures, type Dashboard } from './dashboard.ts';
+import { accessibilityProblems, openDashboard, type Dashboard } from './dashboard.ts';
+import { bytesOf, jobsPages } from './jobs-pages.ts';
 
 const missing =
   noBrowser ?? ((await probeSandbox()).sandbox.kind === 'none' ? 'programs cannot be kept apart here' : null);
@@ -46,33 +47,15 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
   });
   afterAll(() => browser?.close());
 
-  async function looksRight(name: string): Promise<void> {
-    expect(await takePictures(page, name)).toEqual({});
-    expect(await accessibilityProblems(page)).toEqual([]);
-    expect(dashboard.problems).toEqual([]);
-  }
+  const { looksRight, job, ended, section, heading, kindOf, shownId } = jobsPages(() => ({
+    controller,
+    dashboard,
+  }));
   const artifacts = async () => (await controller.client.call('artifacts')).artifacts;
-  const job = (id: string): Promise<JobView> => controller.client.call('job', { params: { job: id } });
-  const section = (name: string): Locator => page.getByRole('region', { name, exact: true });
-  const heading = (name: string): Promise<void> => page.getByRole('heading', { level: 1, name }).waitFor();
-  const kindOf = (name: string): Locator => section('Kind of work').getByRole('radio', { name });
-  /** Of the job that is shown. */
-  const shownId = (): string => /#\/jobs\/(j-[0-9a-z]+)/.exec(page.url())?.[1] ?? '';
   const hash = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
-  const bytesOf = async (download: Download): Promise<Buffer> => readFileSync(await download.path());
 
   async function run(spec: object): Promise<JobView> {
     return controller.client.call('submitJob', { body: spec as never });
-  }
-  async function ended(id: string): Promise<JobView> {
-    return waitFor(
-      'the job to end',
-      async () => {
-        const view = await job(id);
-        return view.finishedAt === null ? null : view;
-      },
-      60_000,
-    );
   }
 
   test('pages without anything say what to do, and fit any window', async () => {

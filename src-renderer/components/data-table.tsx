@@ -18,6 +18,11 @@ export interface Column<Row> {
   readonly pinned?: boolean;
 }
 
+export interface TableSort {
+  readonly id: string;
+  readonly descending: boolean;
+}
+
 export interface DataTableProps<Row> {
   readonly label: string;
   readonly rows: readonly Row[];
@@ -29,7 +34,10 @@ export interface DataTableProps<Row> {
   /** Below this width it scrolls sideways. */
   readonly minWidth?: number;
   readonly onRowClick?: (row: Row) => void;
-  readonly initialSort?: { readonly id: string; readonly descending: boolean };
+  readonly initialSort?: TableSort;
+  /** Rows come sorted like this, and `onSort` has them sorted otherwise: where not all of them are here. */
+  readonly sort?: TableSort;
+  readonly onSort?: (sort: TableSort) => void;
   readonly empty?: ReactNode;
   /** Which rows can be seen, and some before and after them: those before others can be left out until then. */
   readonly onRange?: (from: number, to: number) => void;
@@ -43,8 +51,13 @@ export interface DataTableProps<Row> {
  */
 export function DataTable<Row>(props: DataTableProps<Row>) {
   const { columns, rowKey, rowHeight = 40, maxHeight = 480, minWidth = 560 } = props;
-  const [sort, setSort] = useState(props.initialSort ?? null);
-  const rows = useMemo(() => sorted(props.rows, columns, sort), [props.rows, columns, sort]);
+  const [ownSort, setSort] = useState(props.initialSort ?? null);
+  const sort = props.sort ?? ownSort;
+  const isSorted = props.sort !== undefined;
+  const rows = useMemo(
+    () => (isSorted ? props.rows : sorted(props.rows, columns, sort)),
+    [isSorted, props.rows, columns, sort],
+  );
   const scroller = useRef<HTMLDivElement>(null);
   const virtualizer = useVirtualizer({
     count: rows.length,
@@ -75,7 +88,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
         <div role="rowgroup" className="table-head">
           <div role="row" className="table-row" style={{ gridTemplateColumns: template }} aria-rowindex={1}>
             {columns.map((column) => (
-              <HeadCell key={column.id} column={column} sort={sort} onSort={setSort} />
+              <HeadCell key={column.id} column={column} sort={sort} onSort={props.onSort ?? setSort} />
             ))}
           </div>
         </div>
@@ -138,12 +151,10 @@ const BodyRow = memo(function BodyRow<Row>(props: BodyRowProps<Row>) {
   );
 }) as <Row>(props: BodyRowProps<Row>) => ReactNode;
 
-type Sort = { readonly id: string; readonly descending: boolean };
-
 function HeadCell<Row>(props: {
   readonly column: Column<Row>;
-  readonly sort: Sort | null;
-  readonly onSort: (sort: Sort) => void;
+  readonly sort: TableSort | null;
+  readonly onSort: (sort: TableSort) => void;
 }) {
   const { column, sort } = props;
   const isSorted = sort?.id === column.id;
@@ -174,7 +185,7 @@ function HeadCell<Row>(props: {
 function sorted<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  sort: Sort | null,
+  sort: TableSort | null,
 ): readonly Row[] {
   const by = columns.find((column) => column.id === sort?.id)?.sortBy;
   if (by === undefined || sort === null) return rows;

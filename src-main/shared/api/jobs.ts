@@ -99,6 +99,31 @@ export const uploadViewSchema = z.object({
   expiresAt: z.number(),
 });
 
+/** Of artifacts: `text` is looked for in names, without regard to case, and at the beginning of ids. */
+export const artifactListQuerySchema = z.strictObject({
+  text: z.string().min(1).max(256).optional(),
+  sort: z.enum(['name', 'size', 'files', 'holders', 'jobs', 'used']).default('used'),
+  descending: z.enum(['0', '1']).default('1'),
+  from: z.coerce.number().int().nonnegative().default(0),
+  /** Default: all. */
+  limit: z.coerce.number().int().min(1).max(1_000).optional(),
+});
+export const artifactListSchema = z.object({
+  artifacts: z.array(artifactViewSchema),
+  /** How many `text` lets through, with those on other pages. */
+  total: z.number().int(),
+  usedBytes: z.number(),
+  quotaBytes: z.number(),
+  /** Of all: what nothing needs and a collection now would take, and what one could later, from `nextAt` on. */
+  unneeded: z.object({
+    due: z.number().int(),
+    dueBytes: z.number(),
+    later: z.number().int(),
+    laterBytes: z.number(),
+    nextAt: z.number().nullable(),
+  }),
+});
+
 export const gcResultSchema = z.object({ removed: z.number().int(), freedBytes: z.number() });
 
 const admin = { access: 'admin' } as const;
@@ -153,11 +178,8 @@ export const jobRoutes = {
     method: 'GET',
     path: '/api/artifacts',
     ...admin,
-    response: z.object({
-      artifacts: z.array(artifactViewSchema),
-      usedBytes: z.number(),
-      quotaBytes: z.number(),
-    }),
+    query: artifactListQuerySchema,
+    response: artifactListSchema,
   },
   artifact: { method: 'GET', path: '/api/artifacts/:artifact', ...admin, response: artifactViewSchema },
   startUpload: {

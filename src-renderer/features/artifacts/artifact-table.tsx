@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react';
 import { ActionIcon, Anchor, Badge, Button, Menu, Modal, Stack, Text, TextInput } from '@mantine/core';
-import { useClipboard } from '@mantine/hooks';
+import { useClipboard, useDebouncedValue } from '@mantine/hooks';
 import {
   IconCopy,
   IconDotsVertical,
@@ -11,30 +11,40 @@ import {
   IconTrash,
 } from '@tabler/icons-react';
 import type { ArtifactView } from '#shared/domain/artifact.ts';
+import { useApi } from '../../app/api-context.ts';
 import { hrefTo } from '../../app/router.ts';
 import { confirm } from '../../components/confirm.tsx';
 import { CopyField } from '../../components/copy.tsx';
-import { DataTable, type Column } from '../../components/data-table.tsx';
-import { EmptyState } from '../../components/states.tsx';
+import { DataTable, type Column, type TableSort } from '../../components/data-table.tsx';
+import { EmptyState, ErrorState } from '../../components/states.tsx';
 import { Ago, Name } from '../../components/text.tsx';
 import { formatAgo, formatBytes, formatCount, formatDateTime, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
-import { useAction, useRead } from '../../queries/queries.ts';
+import { readKey, useAction, useRead } from '../../queries/queries.ts';
+import { useRowWindow, windowRows, type WindowRow } from '../../queries/row-window.ts';
 import { useNow } from '../../stores/clock.ts';
 import { useIsStale } from '../../stores/connection.ts';
 import classes from './artifacts.module.css';
 import { DownloadButton } from './download.tsx';
 
-/** All artifacts, to be sorted and searched; one is looked at more closely in a dialog. */
-export function ArtifactTable({ artifacts }: { readonly artifacts: readonly ArtifactView[] }) {
+/** After the last key. */
+const typingMs = 200;
+
+/**
+ * All artifacts, to be sorted and searched, of which only those in sight are asked for: a job can make thousands. One
+ * is looked at more closely in a dialog.
+ */
+export function ArtifactTable() {
   const [text, setText] = useState('');
-  const [shown, setShown] = useState<string | null>(null);
-  const rows = useMemo(() => {
-    const wanted = text.trim().toLowerCase();
-    return artifacts.filter(({ name, id }) => name.toLowerCase().includes(wanted) || id.startsWith(wanted));
-  }, [artifacts, text]);
+  const [asked] = useDebouncedValue(text.trim(), typingMs);
+  const [sort, setSort] = useState<TableSort>({ id: 'used', descending: true });
+  const [shown, setShown] = useState<ArtifactView | null>(null);
+  const { rows, error, refetch, onRange } = useArtifacts(asked, sort);
   const columns = useMemo(() => columnsOf(setShown), []);
-  const open = artifacts.find(({ id }) => id === shown);
+  const open = rows.find((row) => typeof row !== 'number' && row.id === shown?.id) ?? shown;
+  if (error !== null) {
+    return <ErrorState title="The artifacts are not known" error={error} onRetry={refetch} />;
+  }
   return (
     <>
       <div style={{ padding: '4px 18px 10px', maxWidth: 360 }}>
@@ -51,10 +61,12 @@ export function ArtifactTable({ artifacts }: { readonly artifacts: readonly Arti
         label="Artifacts"
         rows={rows}
         columns={columns}
-        rowKey={({ id }) => id}
+        rowKey={(row) => (typeof row === 'number' ? String(row) : row.id)}
         minWidth={860}
         maxHeight={560}
-        initialSort={{ id: 'used', descending: true }}
+        sort={sort}
+        onSort={setSort}
+        onRange={onRange}
         empty={
           <EmptyState
             icon={IconSearch}
@@ -69,19 +81,56 @@ export function ArtifactTable({ artifacts }: { readonly artifacts: readonly Arti
           </EmptyState>
         }
       />
-      {open !== undefined && <ArtifactDialog artifact={open} onClose={() => setShown(null)} />}
+      {open !== null && typeof open !== 'number' && (
+        <ArtifactDialog artifact={open} onClose={() => setShown(null)} />
+      )}
     </>
   );
 }
 
-function columnsOf(show: (id: string) => void): Column<ArtifactView>[] {
+/** What fits, in this order; until that is known, what was shown before. */
+function useArtifacts(text: string, sort: TableSort) {
+  const api = useApi();
+  const { pages, error, refetch, onRange } = useRowWindow((page) => {
+    const query = {
+      ...page,
+      ...(text === '' ? {} : { text }),
+      sort: sort.id,
+      descending: sort.descending ? '1' : '0',
+    };
+    return {
+      queryKey: readKey('artifacts', { query }),
+      queryFn: ({ signal }) => api.call('artifacts', { query, signal }),
+    };
+  });
+  const known = useMemo(() => {
+    const total = pages[0]?.answer.total;
+    const parts = pages.map(({ from, answer }) => ({ from, rows: answer.artifacts }));
+    return total === undefined ? null : windowRows(total, parts);
+  }, [pages]);
+  const [shown, setShown] = useState(known);
+  if (known !== null && known !== shown) setShown(known);
+  return { rows: shown ?? [], error: shown === null ? error : null, refetch, onRange };
+}
+
+/** Of one that is known. */
+function cell(
+  draw: (artifact: ArtifactView) => React.ReactNode,
+): (row: WindowRow<ArtifactView>) => React.ReactNode {
+  return (row) => (typeof row === 'number' ? null : draw(row));
+}
+
+/** Sorted where they are listed. */
+const byServer = (): null => null;
+
+function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<ArtifactView>>[] {
   return [
     {
       id: 'name',
       title: 'Name',
       width: 'minmax(180px, 3fr)',
-      sortBy: ({ name }) => name,
-      cell: ({ name, kind }) => (
+      sortBy: byServer,
+      cell: cell(({ name, kind }) => (
         <span className={classes['name']}>
           {kind === 'tree' ? (
             <IconFolder size={16} aria-label="Folder" role="img" />
@@ -90,30 +139,30 @@ function columnsOf(show: (id: string) => void): Column<ArtifactView>[] {
           )}
           <Name>{name}</Name>
         </span>
-      ),
+      )),
     },
     {
       id: 'size',
       title: 'Size',
       width: '110px',
       align: 'right',
-      sortBy: ({ bytes }) => bytes,
-      cell: ({ bytes }) => formatBytes(bytes),
+      sortBy: byServer,
+      cell: cell(({ bytes }) => formatBytes(bytes)),
     },
     {
       id: 'files',
       title: 'Files',
       width: '80px',
       align: 'right',
-      sortBy: ({ files }) => files,
-      cell: ({ files }) => formatCount(files),
+      sortBy: byServer,
+      cell: cell(({ files }) => formatCount(files)),
     },
     {
       id: 'holders',
       title: 'Machines with it',
       width: 'minmax(130px, 2fr)',
-      sortBy: ({ holders }) => holders.length,
-      cell: ({ holders }) =>
+      sortBy: byServer,
+      cell: cell(({ holders }) =>
         holders.length === 0 ? (
           <Text span size="sm" c="dimmed">
             controller only
@@ -121,22 +170,23 @@ function columnsOf(show: (id: string) => void): Column<ArtifactView>[] {
         ) : (
           <Name>{holders.map(({ nodeName }) => nodeName).join(', ')}</Name>
         ),
+      ),
     },
     {
       id: 'jobs',
       title: 'Jobs',
       width: '70px',
       align: 'right',
-      sortBy: ({ jobs }) => jobs.length,
-      cell: ({ jobs }) => formatCount(jobs.length),
+      sortBy: byServer,
+      cell: cell(({ jobs }) => formatCount(jobs.length)),
     },
-    { id: 'kept', title: 'Kept', width: '150px', cell: (artifact) => <Kept artifact={artifact} /> },
+    { id: 'kept', title: 'Kept', width: '150px', cell: cell((artifact) => <Kept artifact={artifact} />) },
     {
       id: 'used',
       title: 'Last used',
       width: '110px',
-      sortBy: ({ lastUsedAt }) => lastUsedAt,
-      cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} />,
+      sortBy: byServer,
+      cell: cell(({ lastUsedAt }) => <Ago at={lastUsedAt} />),
     },
     {
       id: 'actions',
@@ -145,7 +195,7 @@ function columnsOf(show: (id: string) => void): Column<ArtifactView>[] {
       width: '100px',
       align: 'right',
       pinned: true,
-      cell: (artifact) => <Actions artifact={artifact} onShow={() => show(artifact.id)} />,
+      cell: cell((artifact) => <Actions artifact={artifact} onShow={() => show(artifact)} />),
     },
   ];
 }

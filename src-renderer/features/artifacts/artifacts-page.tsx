@@ -11,23 +11,24 @@ import { toastError } from '../../components/toasts.tsx';
 import { CoveyError } from '#shared/errors.ts';
 import { formatBytes, formatDuration, plural } from '../../format/format.ts';
 import { useAction, useRead } from '../../queries/queries.ts';
+import { useNow } from '../../stores/clock.ts';
 import { useIsStale } from '../../stores/connection.ts';
 import { ArtifactTable } from './artifact-table.tsx';
 import classes from './artifacts.module.css';
-import { cleanUp } from './clean-up.ts';
 import { UploadList } from './upload-list.tsx';
 import { fileSource, folderSource, sourceProblem, type UploadSource } from './upload.ts';
 import { startUpload } from './uploads.ts';
 
 /** Files and folders that jobs need or made: what there is, who has it, how it comes and goes. */
 export function ArtifactsPage() {
-  const { data, error, refetch } = useRead('artifacts');
+  // What is said of all; the table asks for its rows.
+  const { data, error, refetch } = useRead('artifacts', { query: { limit: '1' } });
   const choose = <UploadButtons />;
   return (
     <Page
       title="Artifacts"
       lead="Files and folders that jobs work on, and what they made."
-      actions={data !== undefined && data.artifacts.length > 0 ? choose : null}
+      actions={data !== undefined && data.total > 0 ? choose : null}
     >
       <Stack gap="md">
         <UploadList />
@@ -35,7 +36,7 @@ export function ArtifactsPage() {
           <ErrorState title="The artifacts are not known" error={error} onRetry={() => void refetch()} />
         ) : data === undefined ? (
           <LoadingRows />
-        ) : data.artifacts.length === 0 ? (
+        ) : data.total === 0 ? (
           <Section title="All artifacts">
             <EmptyState icon={IconPackages} title="There is nothing yet" action={choose}>
               Put a file of numbers or records, a program or a folder into the covey, and jobs can work on it.
@@ -45,8 +46,8 @@ export function ArtifactsPage() {
         ) : (
           <>
             <Room data={data} />
-            <Section title="All artifacts" flush>
-              <ArtifactTable artifacts={data.artifacts} />
+            <Section title="All artifacts" flush lead={plural(data.total, 'artifact')}>
+              <ArtifactTable />
             </Section>
           </>
         )}
@@ -112,7 +113,7 @@ function UploadButtons() {
 
 /** How much of its place is used, and what a clean-up would free. */
 function Room({ data }: { readonly data: ApiAnswer<'artifacts'> }) {
-  const { usedBytes, quotaBytes, artifacts } = data;
+  const { usedBytes, quotaBytes, unneeded } = data;
   const isStale = useIsStale();
   const collect = useAction('collectArtifacts', {
     failed: 'The clean-up did not work',
@@ -122,20 +123,19 @@ function Room({ data }: { readonly data: ApiAnswer<'artifacts'> }) {
         ? 'There was nothing to clean up.'
         : `${plural(removed, 'artifact')} removed, ${formatBytes(freedBytes)} freed.`,
   });
-  const now = Date.now();
-  const frees = cleanUp(artifacts, now);
+  const now = useNow(60_000);
   const ask = async (): Promise<void> => {
     const yes = await confirm({
       title: 'Clean up?',
       body: (
         <>
-          {plural(frees.due.length, 'artifact')} that no job needs and nobody keeps, up to{' '}
-          {formatBytes(frees.dueBytes)}, and what is left of uploads that were never finished. What other
+          {plural(unneeded.due, 'artifact')} that no job needs and nobody keeps, up to{' '}
+          {formatBytes(unneeded.dueBytes)}, and what is left of uploads that were never finished. What other
           artifacts share with them stays.
         </>
       ),
       action: 'Clean up',
-      danger: frees.due.length > 0,
+      danger: unneeded.due > 0,
     });
     if (yes) collect.mutate({ timeoutMs: 120_000 });
   };
@@ -165,7 +165,7 @@ function Room({ data }: { readonly data: ApiAnswer<'artifacts'> }) {
           tone={share > 0.95 ? 'bad' : share > 0.8 ? 'warn' : 'normal'}
         />
         <Text size="sm" className="number">
-          {text} · {freesText(frees, now)}
+          {text} · {freesText(unneeded, now)}
         </Text>
         {share > 0.95 && (
           <Alert color="red" title="There is hardly room left">
@@ -178,11 +178,10 @@ function Room({ data }: { readonly data: ApiAnswer<'artifacts'> }) {
 }
 
 function freesText(
-  { due, dueBytes, later, laterBytes, nextAt }: ReturnType<typeof cleanUp>,
+  { due, dueBytes, later, laterBytes, nextAt }: ApiAnswer<'artifacts'>['unneeded'],
   now: number,
 ): string {
-  if (due.length > 0)
-    return `a clean-up frees up to ${formatBytes(dueBytes)} of ${plural(due.length, 'artifact')}`;
-  if (later.length === 0 || nextAt === null) return 'everything is needed';
-  return `${formatBytes(laterBytes)} of ${plural(later.length, 'artifact')} can go, the first in ${formatDuration(nextAt - now)}`;
+  if (due > 0) return `a clean-up frees up to ${formatBytes(dueBytes)} of ${plural(due, 'artifact')}`;
+  if (later === 0 || nextAt === null) return 'everything is needed';
+  return `${formatBytes(laterBytes)} of ${plural(later, 'artifact')} can go, the first in ${formatDuration(nextAt - now)}`;
 }

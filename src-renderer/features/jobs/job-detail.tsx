@@ -66,12 +66,7 @@ export function JobDetail({ id }: { readonly id: string }) {
         actions={<JobActions job={job} />}
       >
         <Stack gap="md">
-          {job.error !== null && (
-            <ErrorState
-              title={isFinished(job) ? 'It failed' : `A ${partWord(job.kind)} failed, the rest goes on`}
-              error={job.error}
-            />
-          )}
+          {job.error !== null && <ErrorState title={errorTitle(job)} error={job.error} />}
           {job.notes.length > 0 && (
             <Alert color="gray" icon={<IconInfoCircle size={18} aria-hidden />} title="To know">
               {job.notes.map((note) => (
@@ -91,6 +86,12 @@ export function JobDetail({ id }: { readonly id: string }) {
       </Page>
     </>
   );
+}
+
+function errorTitle({ status, kind }: JobView): string {
+  if (status === 'failed') return 'It failed';
+  const part = `A ${partWord(kind)} failed`;
+  return status === 'cancelled' ? `${part} before it was cancelled` : `${part}, the rest goes on`;
 }
 
 function ProgressSection({ job }: { readonly job: JobView }) {

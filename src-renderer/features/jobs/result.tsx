@@ -8,6 +8,7 @@ import { formatBytes, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { DownloadButton } from '../artifacts/download.tsx';
 import { isFinished, partWord } from './job-words.ts';
+import classes from './jobs.module.css';
 
 type ResultArtifact = NonNullable<JobView['result']>['artifacts'][number];
 
@@ -25,7 +26,11 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
             {plural(missing, partWord(job.kind))} {missing === 1 ? 'has' : 'have'} no result.
           </Alert>
         )}
-        {value !== null && <CodeBlock value={valueText(value)} what="the result" />}
+        {value !== null && (
+          <div className={classes['value']}>
+            <CodeBlock value={valueText(value)} what="the result" />
+          </div>
+        )}
         {artifacts.length > 0 && (
           <DataTable
             label="Results"

@@ -1,8 +1,6 @@
-import { Button, Progress, Text } from '@mantine/core';
-import { IconChecklist } from '@tabler/icons-react';
+import { Progress, Text } from '@mantine/core';
 import type { JobSummary } from '#shared/domain/job.ts';
 import { hrefTo } from '../../app/router.ts';
-import { EmptyState } from '../../components/states.tsx';
 import { Section } from '../../components/page.tsx';
 import { Name } from '../../components/text.tsx';
 import { formatCount, formatDuration, plural } from '../../format/format.ts';
@@ -28,22 +26,22 @@ export function RunningJobs({ hasMachines }: { readonly hasMachines: boolean }) 
   const jobs = [...running.jobs, ...queued.jobs].slice(0, shown);
   const total = running.total + queued.total;
   return (
-    <Section title="Jobs that run" flush>
+    <Section
+      title="Jobs that run"
+      flush
+      actions={
+        hasMachines ? (
+          <a className="section-link" href={hrefTo('jobs', 'new')}>
+            New job
+          </a>
+        ) : null
+      }
+    >
       {total === 0 ? (
-        <EmptyState
-          icon={IconChecklist}
-          title="No job runs"
-          action={
-            hasMachines ? (
-              <Button component="a" variant="default" href={hrefTo('jobs', 'new')}>
-                New job
-              </Button>
-            ) : null
-          }
-        >
-          A job divides work over the machines: a file of numbers, a program with many inputs, a list of
-          questions for a model.
-        </EmptyState>
+        <Text size="sm" c="dimmed" className="section-inset">
+          No job runs. A job divides work over the machines: a file of numbers, a program with many inputs, a
+          list of questions for a model.
+        </Text>
       ) : (
         <>
           <ul className="rows">

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
-import { jobRoutes, uploadBodySchema } from '#shared/api/jobs.ts';
+import { artifactListQuerySchema, jobRoutes, uploadBodySchema } from '#shared/api/jobs.ts';
 import { ARTIFACT_CHUNK_BYTES } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { artifactIdSchema } from '#shared/lib/ids.ts';
@@ -30,7 +30,8 @@ export function artifactRoutesGroup(artifacts: ArtifactService): RouteGroup {
   } = jobRoutes;
   const table = { list, artifact, finishUpload, removeArtifact, collectArtifacts };
   const group = apiGroup(table, {
-    list: () => artifacts.list(),
+    list: ({ call }) =>
+      artifacts.list(check(artifactListQuerySchema, Object.fromEntries(call.query), 'The query')),
     artifact: ({ param }) => artifacts.view(artifacts.resolve(param('artifact')).id),
     finishUpload: ({ param, signal }) => artifacts.finishUpload(param('id'), signal),
     removeArtifact({ param }) {
