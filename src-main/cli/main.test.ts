@@ -439,6 +439,41 @@ describe('events and logs', () => {
     expect(stdout).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d {2}desk joined\.\n$/);
   });
 
+  it('prints the events of one job in their order, and goes on with those of it', async () => {
+    const ofJob = (id: number, message: string, jobId = 'j-00000001') => ({
+      ...{ id, at, kind: 'job-done', level: 'info', message, jobId },
+    });
+    const { code, stdout, api } = await covey('events --job sum --follow', {
+      eventHistory: ({ query }) =>
+        query['before'] === undefined
+          ? { events: [ofJob(9, 'third.'), ofJob(7, 'second.')], more: true }
+          : { events: [ofJob(2, 'first.')], more: false },
+      events: (_request, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const later = [ofJob(10, 'of another.', 'j-00000002'), ofJob(11, 'fourth.')];
+        response.end(later.map((one) => `id: ${one.id}\ndata: ${JSON.stringify(one)}\n\n`).join(''));
+      },
+    });
+    expect(code).toBe(0);
+    expect(stdout.match(/\w+\.(?=\n)/g)).toEqual(['first.', 'second.', 'third.', 'fourth.']);
+    expect(api.requests.map(({ query }) => query)).toEqual([
+      { job: 'sum', limit: '1000' },
+      { job: 'sum', limit: '1000', before: '7' },
+      {},
+    ]);
+    expect(api.requests[2]?.headers['last-event-id']).toBe('9');
+  });
+
+  it('has an error for a job that there is not', async () => {
+    const { code, stderr } = await covey('events --job j-0000000x', {
+      eventHistory: () => ({ events: [], more: false }),
+      job: () => {
+        throw new CoveyError('job_not_found', 'There is no job "j-0000000x".');
+      },
+    });
+    expect([code, stderr]).toEqual([1, 'error: There is no job "j-0000000x".\n']);
+  });
+
   it('prints log lines', async () => {
     const { stdout, api } = await covey('logs --node desk --lines 5', {
       logs: () => ({

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { ApiEvent, LogLine } from '#shared/api/schema.ts';
+import { EVENTS_PER_PAGE, type ApiEvent, type LogLine } from '#shared/api/schema.ts';
+import type { ApiClient } from '../api-client.ts';
 import { parseWhole } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import type { AddCommands } from '../registry.ts';
@@ -8,8 +9,13 @@ import { printable } from '../text.ts';
 export const addWatchingCommands: AddCommands = ({ add, act }) => {
   add('events', 'what has happened')
     .option('--follow', 'and what happens, until Ctrl-C', false)
-    .action((flags: { follow: boolean }, command: Command) =>
-      act(command, (context) => showEvents(context, flags.follow)),
+    .option('--job <job>', 'of one job only')
+    .action((flags: { follow: boolean; job?: string }, command: Command) =>
+      act(command, (context) =>
+        flags.job === undefined
+          ? showEvents(context, flags.follow)
+          : showJobEvents(context, flags.job, flags.follow),
+      ),
     );
   add('logs', "the machines' logs")
     .option('--node <node>', 'of one machine only')
@@ -41,6 +47,41 @@ export async function showEvents(context: CommandContext, follow: boolean): Prom
   } finally {
     clearTimeout(quiet);
     removeListener();
+  }
+}
+
+async function showJobEvents(context: CommandContext, job: string, follow: boolean): Promise<void> {
+  const { api, io } = context;
+  const events = await eventsOfJob(api, job);
+  for (const event of events) printEvent(context, event);
+  // Asked also without `follow`: nothing at all is a job that there is not.
+  const id = events.at(-1)?.jobId ?? (await api.call('job', { params: { job } })).id;
+  if (!follow) return;
+  const stop = new AbortController();
+  const removeListener = io.onInterrupt(() => stop.abort());
+  try {
+    const afterId = events.at(-1)?.id ?? 0;
+    for await (const event of api.events({ afterId, signal: stop.signal })) {
+      if (event.jobId === id) printEvent(context, event);
+    }
+  } finally {
+    removeListener();
+  }
+}
+
+/** All that are kept, the oldest first. */
+async function eventsOfJob(api: ApiClient, job: string): Promise<ApiEvent[]> {
+  const pages: ApiEvent[][] = [];
+  for (let before: number | null | undefined; ;) {
+    const query = {
+      job,
+      limit: String(EVENTS_PER_PAGE),
+      ...(before == null ? {} : { before: String(before) }),
+    };
+    const { events, more } = await api.call('eventHistory', { query });
+    pages.push(events);
+    before = events.at(-1)?.id;
+    if (!more || before == null) return pages.flat().reverse();
   }
 }
 

@@ -1,4 +1,4 @@
-import { nodeIdSchema, type DeploymentId, type NodeId } from '#shared/lib/ids.ts';
+import { jobIdSchema, nodeIdSchema, type DeploymentId, type JobId, type NodeId } from '#shared/lib/ids.ts';
 import type { StatusView } from '#shared/api/schema.ts';
 import { timings } from '#shared/config.ts';
 import { CoveyError } from '#shared/errors.ts';
@@ -7,6 +7,7 @@ import { loadModel } from '../deployments/load.ts';
 import { previewLoad } from '../deployments/preview.ts';
 import type { LoadContext } from '../deployments/prepare-load.ts';
 import type { ControllerService } from '../gateway/ports.ts';
+import { findJob } from '../jobs/job-refs.ts';
 import type { Routes } from '../deployments/routes.ts';
 import type { Transfers } from '../models/transfers.ts';
 import type { ControllerStore } from '../state/sqlite/store.ts';
@@ -47,6 +48,11 @@ export function createControllerService(options: ServiceOptions): ControllerServ
   const nodeIdOf = (ref: string): NodeId => {
     const id = nodeIdSchema.safeParse(ref);
     return id.success ? id.data : nodeOf(ref).durable.id;
+  };
+  /** Of jobs that were removed too. */
+  const jobIdOf = (ref: string): JobId => {
+    const id = jobIdSchema.safeParse(ref);
+    return id.success ? id.data : findJob(runtime.state, ref).definition.id;
   };
   const viewNode = (id: NodeId) => {
     const node = runtime.state.nodes.get(id);
@@ -256,10 +262,11 @@ export function createControllerService(options: ServiceOptions): ControllerServ
           lines: [...lines],
         }),
       ),
-    eventHistory({ node, ...query }) {
+    eventHistory({ node, job, ...query }) {
       return store.eventPage({
         ...query,
         node: node === undefined ? undefined : nodeIdOf(node),
+        job: job === undefined ? undefined : jobIdOf(job),
       });
     },
     logs({ node, limit }) {

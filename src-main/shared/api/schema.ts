@@ -154,7 +154,7 @@ export const EVENTS_PER_PAGE = 1_000;
 
 /**
  * The query of `GET /api/events/history`: stored events, newest first, 100,000 are kept. Every filter narrows.
- * `before` is the `id` of the oldest event that the caller has. `level` and `kind` may name several
+ * `before` is the `id` of the oldest event that the caller has. `job` is an id, also of one that is gone, or a name. `level` and `kind` may name several
  * (`level=warn,error`). `text` is looked for in the message, without regard to the case of ASCII letters.
  */
 export const eventHistoryQuerySchema = z.strictObject({
@@ -162,6 +162,7 @@ export const eventHistoryQuerySchema = z.strictObject({
   limit: z.coerce.number().int().min(1).max(EVENTS_PER_PAGE).default(200),
   node: nodeRef.optional(),
   deployment: deploymentIdSchema.optional(),
+  job: z.string().min(1).max(256).optional(),
   level: oneOf.pipe(z.array(z.enum(['info', 'warn', 'error']))).optional(),
   kind: oneOf.pipe(z.array(z.string().min(1).max(64)).max(32)).optional(),
   text: z.string().min(1).max(256).optional(),

@@ -8,6 +8,7 @@ import { trust } from './migrations/002-trust.ts';
 import { dashboard } from './migrations/003-dashboard.ts';
 import { jobs } from './migrations/004-jobs.ts';
 import { artifacts } from './migrations/005-artifacts.ts';
+import { jobEvents } from './migrations/006-job-events.ts';
 
 /** One step of the schema. Numbered from 1 without gaps, never changed once released. */
 export interface Migration {
@@ -16,7 +17,7 @@ export interface Migration {
   readonly sql: string;
 }
 
-export const migrations: readonly Migration[] = [initial, trust, dashboard, jobs, artifacts];
+export const migrations: readonly Migration[] = [initial, trust, dashboard, jobs, artifacts, jobEvents];
 
 export type Connection = Database.Database;
 

@@ -1,16 +1,17 @@
 import type { EventHistory, EventHistoryQuery } from '#shared/api/schema.ts';
-import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { DeploymentId, JobId, NodeId } from '#shared/lib/ids.ts';
 import type { Connection } from './database.ts';
 import { eventFromRow } from './rows.ts';
 
-/** What a page is asked for, with the node found. */
-export type EventFilter = Omit<EventHistoryQuery, 'node' | 'deployment'> & {
+/** What a page is asked for, with node and job found. */
+export type EventFilter = Omit<EventHistoryQuery, 'node' | 'deployment' | 'job'> & {
   readonly node?: NodeId | undefined;
   readonly deployment?: DeploymentId | undefined;
+  readonly job?: JobId | undefined;
 };
 
 /**
- * One page of the event list, newest first. A filter by one value has an index (migration 003) that gives its events
+ * One page of the event list, newest first. A filter by one value has an index (migrations 003, 006) that gives its events
  * in their order; several values at once and `text` are looked for among all until the page is full.
  */
 export function readEventPage(connection: Connection, filter: EventFilter): EventHistory {
@@ -28,6 +29,7 @@ export function readEventPage(connection: Connection, filter: EventFilter): Even
   if (filter.before !== undefined) narrow('id < ?', filter.before);
   if (filter.node !== undefined) narrow('node_id = ?', filter.node);
   if (filter.deployment !== undefined) narrow('deployment_id = ?', filter.deployment);
+  if (filter.job !== undefined) narrow('job_id = ?', filter.job);
   oneOf('level', filter.level);
   oneOf('kind', filter.kind);
   if (filter.text !== undefined) narrow("message LIKE ? ESCAPE '\\'", `%${escapeLike(filter.text)}%`);

@@ -34,6 +34,7 @@ test('machines and events of the version before are there, and nothing is paused
     .all();
   expect(indexes).toEqual([
     { name: 'events_by_deployment' },
+    { name: 'events_by_job' },
     { name: 'events_by_kind' },
     { name: 'events_by_level' },
     { name: 'events_by_node' },
