@@ -22,6 +22,8 @@ import { describeMachine, median, type BenchOptions, type BenchResult, type Benc
  * Further: the same by `covey artifacts put` and `get` on the controller's own machine (no TLS), and how much of a
  * tree of which 1 % has changed is sent when it is put again.
  */
+/** nginx is in no ordinary user's PATH. */
+export const programs = ['/usr/sbin/nginx', 'curl'];
 const fileBytes = 1_000_000_000;
 const rounds = 3;
 const treeFiles = 1_000;
@@ -39,9 +41,17 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
     log('making a file of 1 GB ...');
     await randomFile(file, fileBytes);
     const program = nginxProgram();
-    if (program === null)
-      log('nginx is not installed (Debian package nginx-light): there is nothing to compare with');
-    const nginx = program === null ? null : await startNginx(program, join(directory, 'nginx'));
+    const curl = await run_('curl', ['--version']).then(
+      () => true,
+      () => false,
+    );
+    const missing = [program === null ? 'nginx (Debian package nginx-light)' : '', curl ? '' : 'curl'].filter(
+      Boolean,
+    );
+    if (missing.length > 0) {
+      log(`There is no ${missing.join(' and no ')}: install it, as root by apt-get, to have a ratio.`);
+    }
+    const nginx = program === null || !curl ? null : await startNginx(program, join(directory, 'nginx'));
     if (nginx) closers.push(() => nginx.close());
     for (let round = 0; round <= rounds; round += 1) {
       log(round === 0 ? 'warm-up ...' : `round ${round} of ${rounds} ...`);

@@ -8,8 +8,17 @@ import { newToken } from '../../src-main/nodejs/access/tokens.ts';
 import { apiRoutes, type ApiRoute } from '../../src-main/shared/api/schema.ts';
 import { CoveyError } from '../../src-main/shared/errors.ts';
 
+/** What moves bytes in place of JSON; its script gets a Buffer, or returns one. */
+const byteRoutes = {
+  artifactChunk: { method: 'PUT', path: '/api/artifacts/uploads/:id/chunks/:sha256' },
+  artifactContent: { method: 'GET', path: '/api/artifacts/:artifact/content' },
+} as const;
+type ByteRoute = keyof typeof byteRoutes;
+export type ScriptRoute = ApiRoute | ByteRoute;
+export type Scripts = Partial<Record<ScriptRoute, RouteScript>>;
+
 export interface ScriptedRequest {
-  readonly route: ApiRoute;
+  readonly route: ScriptRoute;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
   readonly headers: IncomingMessage['headers'];
@@ -32,9 +41,7 @@ export interface ScriptedApi {
  * An HTTP server that speaks the contract of `/api` with scripted answers. Bodies and answers are checked
  * against the contract, so a script cannot drift from it. A route without a script answers 404.
  */
-export async function startScriptedApi(
-  scripts: Partial<Record<ApiRoute, RouteScript>>,
-): Promise<ScriptedApi> {
+export async function startScriptedApi(scripts: Scripts): Promise<ScriptedApi> {
   const requests: ScriptedRequest[] = [];
   const server = createServer((request, response) => {
     void answer(request, response).catch((error: unknown) => {
@@ -48,19 +55,20 @@ export async function startScriptedApi(
     const found = matchRoute(request.method ?? 'GET', url.pathname);
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
-    const text = Buffer.concat(chunks).toString('utf8');
+    const bytes = Buffer.concat(chunks);
     const script = found && scripts[found.route];
     if (!found || !script) throw new CoveyError('route_not_found', `There is no ${url.pathname}.`);
-    const route = apiRoutes[found.route];
+    const route = isByteRoute(found.route) ? null : apiRoutes[found.route];
     const scripted: ScriptedRequest = {
       ...found,
       query: Object.fromEntries(url.searchParams),
       headers: request.headers,
-      body: 'body' in route ? route.body.parse(JSON.parse(text)) : undefined,
+      body: route ? bodyOf(route, bytes) : bytes,
     };
     requests.push(scripted);
     const value = await script(scripted, response);
-    if (value !== undefined) respond(response, 200, route.response.parse(value));
+    if (value instanceof Buffer) response.writeHead(200, { 'content-length': value.length }).end(value);
+    else if (value !== undefined) respond(response, 200, route ? route.response.parse(value) : value);
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -85,6 +93,14 @@ export function seemToRun(dataDirectory: string, access: ApiAccess): void {
   writeFileSync(path.join(dataDirectory, 'lock'), JSON.stringify({ pid: process.pid, startedAt: null }));
 }
 
+function bodyOf(route: (typeof apiRoutes)[ApiRoute], bytes: Buffer): unknown {
+  return 'body' in route ? route.body.parse(JSON.parse(bytes.toString('utf8'))) : undefined;
+}
+
+function isByteRoute(route: ScriptRoute): route is ByteRoute {
+  return Object.hasOwn(byteRoutes, route);
+}
+
 function respond(response: ServerResponse, status: number, value: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 }
@@ -92,9 +108,12 @@ function respond(response: ServerResponse, status: number, value: unknown): void
 function matchRoute(
   method: string,
   pathname: string,
-): { route: ApiRoute; params: Record<string, string> } | null {
+): { route: ScriptRoute; params: Record<string, string> } | null {
   const segments = pathname.split('/');
-  for (const [route, { method: wanted, path: template }] of Object.entries(apiRoutes)) {
+  for (const [route, { method: wanted, path: template }] of Object.entries({
+    ...apiRoutes,
+    ...byteRoutes,
+  })) {
     const pattern = template.split('/');
     if (wanted !== method || pattern.length !== segments.length) continue;
     if (!pattern.every((part, index) => part.startsWith(':') || part === segments[index])) continue;
@@ -103,7 +122,7 @@ function matchRoute(
         part.startsWith(':') ? [[part.slice(1), decodeURIComponent(segments[index] ?? '')]] : [],
       ),
     );
-    return { route: route as ApiRoute, params };
+    return { route: route as ScriptRoute, params };
   }
   return null;
 }

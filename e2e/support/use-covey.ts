@@ -1,7 +1,6 @@
 import { afterEach } from 'vitest';
-import type { ApiRoute } from '../../src-main/shared/api/schema.ts';
 import { scriptedIo, type ScriptedIo } from './cli-io.ts';
-import { startScriptedApi, type RouteScript, type ScriptedApi } from './scripted-api.ts';
+import { startScriptedApi, type ScriptedApi, type Scripts } from './scripted-api.ts';
 import { runCli } from '../../src-main/cli/main.ts';
 
 /** What one command did. `api` has the requests that it sent. */
@@ -11,8 +10,6 @@ export interface Outcome {
   readonly stderr: string;
   readonly api: ScriptedApi;
 }
-
-type Scripts = Partial<Record<ApiRoute, RouteScript>>;
 
 /** For the tests of one file; what is started ends with the test. */
 export function useCovey(): {

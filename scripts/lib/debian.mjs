@@ -22,7 +22,7 @@ const packages = {
 const filePackages = { '/usr/lib/python3/dist-packages/torch/distributed': 'python3-torch' };
 
 /** Programs that benches measure against. */
-const benchPackages = { 'redis-server': 'redis-server' };
+const benchPackages = { 'redis-server': 'redis-server', '/usr/sbin/nginx': 'nginx-light', curl: 'curl' };
 
 /** @param {string} name a program or an absolute path */
 function isHere(name) {

@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { apiRoutes } from '#shared/api/schema.ts';
 import { scriptedIo } from '../../e2e/support/cli-io.ts';
 import { goldenCases } from '../../e2e/support/golden-cases.ts';
@@ -24,16 +24,26 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(idle, { recursive: true }));
 
+/** A directory of its own for a scene that reads or writes files. */
+function workingIn({ files }: GoldenScene): { workingDirectory?: string } {
+  if (!files) return {};
+  const workingDirectory = mkdtempSync(join(tmpdir(), 'covey-golden-'));
+  onTestFinished(() => rmSync(workingDirectory, { recursive: true }));
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(workingDirectory, name), content);
+  return { workingDirectory };
+}
+
 async function show(
   scene: GoldenScene,
   more = '',
 ): Promise<{ text: string; code: number; stdout: string; asked: number }> {
-  const io = scriptedIo({ answers: scene.answers ?? [] });
+  const io = scriptedIo({ answers: scene.answers ?? [], ...workingIn(scene) });
   const { code, stdout, stderr, api } = await covey(`${scene.words}${more}`, scene.scripts, io);
   const plain = (text: string): string =>
     text
       .replaceAll(api.url, 'http://127.0.0.1:7878')
       .replaceAll(api.dataDirectory, '/data')
+      .replaceAll(io.workingDirectory, '/somewhere')
       .replaceAll('URL', 'http://127.0.0.1:7878');
   const text = [
     `$ covey ${scene.words}`,
@@ -78,7 +88,11 @@ describe.each(Object.entries(goldenCases))('covey %s', (name, { happy, empty, wr
 
   if (!offline) {
     test('ends with 3 when no controller can be reached', async () => {
-      const io = scriptedIo({ answers: happy.answers ?? [], env: { COVEY_DATA: idle } });
+      const io = scriptedIo({
+        answers: happy.answers ?? [],
+        env: { COVEY_DATA: idle },
+        ...workingIn(happy),
+      });
       expect(await runCli(happy.words.split(' '), io), io.stderr()).toBe(3);
       expect(io.stderr()).toContain(`No covey runs on ${idle}.`);
       expect(io.stdout()).toBe('');

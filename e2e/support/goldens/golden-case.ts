@@ -3,15 +3,17 @@ import type { ApiRoute } from '../../../src-main/shared/api/schema.ts';
 import type { SelfView } from '../../../src-main/shared/api/self.ts';
 import type { LendState } from '../../../src-main/shared/domain/lend.ts';
 import { CoveyError, type ErrorCode } from '../../../src-main/shared/errors.ts';
-import type { RouteScript } from '../scripted-api.ts';
+import type { RouteScript, Scripts } from '../scripted-api.ts';
 import { at, exampleNode, nodeIdOf } from '../views.ts';
 
-export type Scripts = Partial<Record<ApiRoute, RouteScript>>;
+export type { Scripts };
 
 export interface GoldenScene {
   /** After `covey`. */
   readonly words: string;
   readonly scripts: Scripts;
+  /** What is in the directory where it is typed. */
+  readonly files?: Readonly<Record<string, string>>;
   /** Typed by the person. */
   readonly answers?: readonly string[];
   /** Default: 0. */
