@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import { CoveyError } from '#shared/errors.ts';
 import { taskId } from '#shared/lib/ids.ts';
-import { doneJob, exampleJob, exampleJobId } from '../../../e2e/support/job-views.ts';
+import type { PartitionView } from '#shared/domain/job.ts';
+import { scriptedIo } from '../../../e2e/support/cli-io.ts';
+import { doneJob, exampleJob, exampleJobId, examplePartition } from '../../../e2e/support/job-views.ts';
 import type { RouteScript, ScriptedRequest } from '../../../e2e/support/scripted-api.ts';
 import { useCovey } from '../../../e2e/support/use-covey.ts';
 import { newPart } from './job-log.ts';
@@ -80,6 +82,58 @@ test('followed: whole lines as they come, over a start of the gang and a machine
   expect(of(0)).toEqual(['a0', 'b0', 'again 0', 'last']);
   expect(of(1)).toEqual(['a1', 'b1', 'again 1', 'last']);
   expect(of(2)).toEqual(['a2', 'b', 'again 2', 'last']);
+});
+
+test('followed: one partition, in whole lines, from before its first attempt over a retry to its end', async () => {
+  const at = (status: PartitionView['status']) => ({
+    partitions: [examplePartition({ index: 2, status })],
+    total: 3,
+  });
+  const answers: (() => unknown)[] = [
+    () => {
+      throw new CoveyError('task_not_found', 'Partition 2 has not been begun.');
+    },
+    () => logOf(2, 1, 'one\ntw', true),
+    () => {
+      throw new CoveyError('node_not_ready', 'attic is not connected.');
+    },
+    () => logOf(2, 1, 'one\ntwo\nthree', true),
+    () => logOf(2, 1, 'one\ntwo\nthree', false),
+    () => logOf(2, 2, 'again\u001b[31m\n', true),
+    () => logOf(2, 2, 'again\u001b[31m\nend', false),
+  ];
+  const statuses: PartitionView['status'][] = ['waiting', 'running', 'waiting', 'done'];
+  const { code, stdout, stderr } = await covey(`jobs logs ${exampleJobId} --partition 2 --follow`, {
+    job: () => exampleJob(),
+    jobLog: () => answers.shift()?.(),
+    jobPartitions: () => at(statuses.shift() ?? 'done'),
+  });
+  expect([code, stderr]).toEqual([0, 'attic is not connected.\n']);
+  expect(stdout).toBe('one\ntwo\nthree\nagain\\x1b[31m\nend\n');
+  expect(answers).toEqual([]);
+});
+
+test('followed over a restart of the controller, until Ctrl-C', async () => {
+  const io = scriptedIo();
+  let calls = 0;
+  const { code, stdout } = await covey(
+    `jobs logs ${exampleJobId} --partition 0 --follow`,
+    {
+      job: () => exampleJob(),
+      jobLog: (_request, response) => {
+        calls += 1;
+        if (calls === 2 || calls === 3) return void response.destroy();
+        if (calls === 5) io.interrupt();
+        return logOf(0, 1, calls === 1 ? 'one\n' : 'one\ntwo\n', true);
+      },
+    },
+    io,
+  );
+  expect([code, stdout]).toEqual([0, 'one\ntwo\n']);
+  const never = await covey(`jobs logs ${exampleJobId} --partition 0 --follow`, {
+    jobLog: (_request, response) => void response.destroy(),
+  });
+  expect(never.code).toBe(3);
 });
 
 test('with --json each log is an object of its own', async () => {

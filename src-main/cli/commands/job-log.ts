@@ -5,6 +5,7 @@ import type { CommandContext } from '../context.ts';
 import { printable } from '../text.ts';
 
 const everyMs = 1_000;
+const awayMs = 60_000;
 /** Ranks whose logs are asked for at the same time. */
 const atOnce = 16;
 
@@ -35,70 +36,102 @@ async function showPartition(
   flags: LogFlags,
 ): Promise<void> {
   const { io, json } = context;
-  const read = (): Promise<JobLog> => readLog(context, job, partition, flags);
-  const first = await read();
-  if (json && !flags.follow) return io.out(`${JSON.stringify(first)}\n`);
-  if (first.truncated) io.err('What it printed before is not kept.\n');
-  if (first.output === '' && !flags.follow) io.err('It has printed nothing.\n');
-  print(io, json, first, first.output);
-  let last = first;
-  await whileFollowed(context, flags, async () => {
-    if (!last.running) return false;
-    const next = await read();
-    print(io, json, next, next.taskId === last.taskId ? newPart(last.output, next.output) : next.output);
-    last = next;
-    return true;
+  if (!flags.follow) {
+    const log = await readLog(context, job, partition, flags);
+    if (json) return io.out(`${JSON.stringify(log)}\n`);
+    if (log.output === '') io.err('It has printed nothing.\n');
+    return createPrinter(context, flags, null).show(log);
+  }
+  const printer = createPrinter(context, flags, null);
+  await whileFollowed(context, async () => {
+    const log = await readThere(context, job, partition, flags);
+    printer.take(log);
+    if ('taskId' in log && log.running) return true;
+    // Between two attempts there is none that runs.
+    return flags.attempt === undefined && isOpen(context, job, partition);
   });
 }
 
-/** Of every rank, line by line: what is not yet a whole line waits for its end. */
+/** Whether there may be another attempt at it. */
+async function isOpen({ api }: CommandContext, job: string, partition: number): Promise<boolean> {
+  const query = { from: String(partition), limit: '1' };
+  const [view, { partitions }] = await Promise.all([
+    api.call('job', { params: { job } }),
+    api.call('jobPartitions', { params: { job }, query }),
+  ]);
+  if (view.finishedAt !== null) return false;
+  const [found] = partitions;
+  return found?.index !== partition || !['done', 'failed', 'cancelled'].includes(found.status);
+}
+
+/** Of every rank, line by line. */
 async function showRanks(context: CommandContext, job: JobId, ranks: number, flags: LogFlags): Promise<void> {
-  const { api, io, json } = context;
-  const seen = new Map<number, { readonly log: JobLog; readonly begun: string }>();
-  const problems = new Map<number, string | null>();
-  const show = (rank: number, log: JobLog): void => {
-    const last = seen.get(rank);
-    const goesOn = last?.log.taskId === log.taskId;
-    const fresh = goesOn ? newPart(last.log.output, log.output) : log.output;
-    if (json) {
-      print(io, true, log, fresh);
-      seen.set(rank, { log, begun: '' });
-      return;
-    }
-    if (!goesOn && log.truncated) io.err(`What rank ${rank} printed before is not kept.\n`);
-    const earlier = last?.begun ?? '';
-    const lines = (goesOn || earlier === '' ? earlier + fresh : `${earlier}\n${fresh}`).split('\n');
-    const begun = (log.running && flags.follow ? lines.pop() : null) ?? '';
-    if (lines.at(-1) === '') lines.pop();
-    for (const line of lines) io.out(`[${rank}] ${shown(line)}\n`);
-    seen.set(rank, { log, begun });
-  };
+  const { api, io } = context;
+  const printers = Array.from({ length: ranks }, (_value, rank) => createPrinter(context, flags, rank));
   const round = async (): Promise<void> => {
     for (let from = 0; from < ranks; from += atOnce) {
-      const some = Array.from({ length: Math.min(atOnce, ranks - from) }, (_value, index) => from + index);
-      const logs = await Promise.all(some.map((rank) => readThere(context, job, rank, flags)));
-      logs.forEach((log, index) => {
-        const rank = from + index;
-        if ('taskId' in log) show(rank, log);
-        else if (log.problem !== problems.get(rank)) {
-          if (log.problem !== null) io.err(`Rank ${rank}: ${log.problem}\n`);
-          problems.set(rank, log.problem);
-        }
-      });
+      const some = printers.slice(from, from + atOnce);
+      const logs = await Promise.all(
+        some.map((_printer, index) => readThere(context, job, from + index, flags)),
+      );
+      logs.forEach((log, index) => some[index]?.take(log));
     }
   };
-  await round();
-  if (!flags.follow && ![...seen.values()].some(({ log }) => log.output !== '')) {
-    io.err('They have printed nothing.\n');
+  if (!flags.follow) {
+    await round();
+    if (!printers.some(({ hasShown }) => hasShown())) io.err('They have printed nothing.\n');
+    return;
   }
   let over = false;
-  await whileFollowed(context, flags, async () => {
+  await whileFollowed(context, async () => {
     if (over) return false;
     // Asked for first: what was printed up to the end is shown too.
     over = (await api.call('job', { params: { job } })).finishedAt !== null;
     await round();
     return true;
   });
+}
+
+/** Shows of one partition what is new, as whole lines while it is followed, and once what keeps it from being asked. */
+interface Printer {
+  take(log: JobLog | Problem): void;
+  show(log: JobLog): void;
+  hasShown(): boolean;
+}
+
+/** @param rank null: there is only this one */
+function createPrinter({ io, json }: CommandContext, { follow }: LogFlags, rank: number | null): Printer {
+  const prefix = rank === null ? '' : `[${rank}] `;
+  let last: JobLog | null = null;
+  /** The beginning of a line whose end has not come. */
+  let begun = '';
+  let problem: string | null = null;
+  const show = (log: JobLog): void => {
+    const goesOn = last?.taskId === log.taskId;
+    const fresh = last !== null && goesOn ? newPart(last.output, log.output) : log.output;
+    last = log;
+    if (json) {
+      if (fresh !== '') io.out(`${JSON.stringify({ ...log, output: fresh })}\n`);
+      return;
+    }
+    if (!goesOn && log.truncated) {
+      io.err(`What ${rank === null ? 'it' : `rank ${rank}`} printed before is not kept.\n`);
+    }
+    const lines = (goesOn || begun === '' ? begun + fresh : `${begun}\n${fresh}`).split('\n');
+    begun = (log.running && follow ? lines.pop() : null) ?? '';
+    if (lines.at(-1) === '') lines.pop();
+    for (const line of lines) io.out(`${prefix}${shown(line)}\n`);
+  };
+  return {
+    show,
+    take(log) {
+      if ('taskId' in log) return show(log);
+      if (log.problem === problem) return;
+      ({ problem } = log);
+      if (problem !== null) io.err(`${rank === null ? '' : `Rank ${rank}: `}${printable(problem)}\n`);
+    },
+    hasShown: () => last !== null && last.output !== '',
+  };
 }
 
 function readLog(
@@ -111,13 +144,17 @@ function readLog(
   return api.call('jobLog', { params: { job }, query });
 }
 
-/** Or why there is none now, null: that rank has not begun. */
+/** Why there is no log now; null: that one has not begun. */
+interface Problem {
+  readonly problem: string | null;
+}
+
 async function readThere(
   context: CommandContext,
   job: JobId,
   rank: number,
   flags: LogFlags,
-): Promise<JobLog | { readonly problem: string | null }> {
+): Promise<JobLog | Problem> {
   try {
     return await readLog(context, job, rank, flags);
   } catch (error) {
@@ -128,28 +165,28 @@ async function readThere(
   }
 }
 
-/** Once a second until it says that there is no more, or the person has enough. */
-async function whileFollowed(
-  { io }: CommandContext,
-  { follow }: LogFlags,
-  look: () => Promise<boolean>,
-): Promise<void> {
-  if (!follow) return;
+/**
+ * Looks once a second until it says that there is no more, or the person has enough. A controller that is away for
+ * a moment is waited for, once it has answered.
+ */
+async function whileFollowed({ io }: CommandContext, look: () => Promise<boolean>): Promise<void> {
   const stop = new AbortController();
   const removeListener = io.onInterrupt(() => stop.abort());
+  let heardAt: number | null = null;
   try {
-    do await io.sleep(everyMs, stop.signal);
-    while (!stop.signal.aborted && (await look()));
+    while (!stop.signal.aborted) {
+      try {
+        if (!(await look())) return;
+        heardAt = io.now();
+      } catch (error) {
+        const mayComeBack = error instanceof CoveyError && error.retryable;
+        if (heardAt === null || !mayComeBack || io.now() - heardAt > awayMs) throw error;
+      }
+      await io.sleep(everyMs, stop.signal);
+    }
   } finally {
     removeListener();
   }
-}
-
-function print(io: CommandContext['io'], json: boolean, log: JobLog, text: string): void {
-  if (text === '') return;
-  if (json) return io.out(`${JSON.stringify({ ...log, output: text })}\n`);
-  const lines = text.split('\n').map(shown);
-  io.out(lines.join('\n') + (text.endsWith('\n') ? '' : '\n'));
 }
 
 function shown(line: string): string {
