@@ -37,6 +37,10 @@ export interface Simulation {
   /** It and what it runs is gone; it comes back, with the ends that it had journalled, after so long; null: never. */
   kill(worker: SimulatedWorker, forMs: number | null): void;
   restartController(forMs: number): void;
+  /** The controller dies at that write, counted from now, once it has been made or in place of it; it starts again. */
+  crashAtWrite(number: number, when: 'before' | 'after'): void;
+  /** Writes so far. */
+  readonly writes: number;
   /** Whether attempts of this job on that worker end otherwise than done. */
   onEnd: (assignment: TaskAssignment, worker: SimulatedWorker) => TaskReport | null;
   at(inMs: number, action: () => void): void;
@@ -104,17 +108,51 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
   let frames: TaskFrames;
   let controllerUp = true;
   let generation = 0;
+  let writes = 0;
+  let crash: { readonly at: number; readonly when: 'before' | 'after' } | null = null;
+  /** It has died at a write: what it does until it is started again is seen by nobody. */
+  let dead: 'before' | 'after' | null = null;
+  /** Something was said that is not on disk. */
+  let liar = false;
+
+  const die = (when: 'before' | 'after'): void => {
+    dead = when;
+    crash = null;
+    at(0, () => simulation.restartController(500));
+  };
+  const mortal = (saving: ControllerStore): ControllerStore => ({
+    ...saving,
+    save(...args) {
+      if (dead) throw new Error('it is dead');
+      writes += 1;
+      const now = crash?.at === writes ? crash.when : null;
+      if (now === 'before') {
+        die(now);
+        throw new Error('it is dead');
+      }
+      const saved = saving.save(...args);
+      if (now === 'after') die(now);
+      return saved;
+    },
+  });
+  const logger: Logger = {
+    ...silent,
+    error(message, fields) {
+      if (!dead) silent.error(message, fields);
+    },
+  };
 
   const start = (): void => {
     const connection = openDatabase(join(directory, 'covey.db'));
     // Power is not cut here, and a thousand runs should not wait for the disk.
     connection.pragma('synchronous = OFF');
-    store = createStore(connection);
+    store = mortal(createStore(connection));
+    dead = null;
     runtime = createRuntime({
       store,
       clock,
       policy: defaultPolicy,
-      logger: silent,
+      logger,
       running: () => new Map(),
     });
     frames = createTaskFrames({ runtime, clock, leaseMs: timings.taskLeaseMs, send: deliver });
@@ -131,6 +169,7 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
   };
 
   const count = ({ before, after }: Turn): void => {
+    if (dead === 'before') return;
     for (const [jobId, job] of after.jobs) {
       const was = before.jobs.get(jobId);
       if (was === job) continue;
@@ -157,7 +196,8 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
   const deliver = (id: NodeId, text: string): void => {
     const body = bodies.get(id);
     const session = body?.session ?? null;
-    if (!body || session === null) return;
+    if (dead === 'before') liar = true;
+    if (!body || session === null || dead) return;
     const { life } = body;
     at(body.latencyMs, () => {
       if (body.life !== life || body.session !== session) return;
@@ -248,7 +288,8 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
     for (let copy = 0; copy < copies; copy += 1) {
       // A copy may also come when another session is there: it is known by its epoch only.
       at(body.latencyMs + random() * faults.jitterMs, () => {
-        if (controllerUp && (body.session === session || copy > 0)) frames.reported(body.id, [report]);
+        if (controllerUp && !dead && (body.session === session || copy > 0))
+          frames.reported(body.id, [report]);
       });
     }
   };
@@ -348,6 +389,12 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
         connect(body);
       });
     },
+    crashAtWrite(number, when) {
+      crash = { at: writes + number, when };
+    },
+    get writes() {
+      return writes;
+    },
     restartController(forMs) {
       if (!controllerUp) return;
       controllerUp = false;
@@ -375,6 +422,7 @@ export function simulate(random: () => number, faults: { duplicates: number; jit
         next.action();
         // Task frames gather what comes within one turn of the loop.
         await new Promise((resolve) => setImmediate(resolve));
+        if (liar) throw new Error('what is not on disk was told to a worker');
       }
     },
     tasksAtWorkers: () => [...bodies.values()].reduce((sum, { tasks, up }) => sum + (up ? tasks.size : 0), 0),

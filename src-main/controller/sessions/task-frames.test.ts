@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import type { JobDefinition } from '../state/job-state.ts';
-import { tallyOf } from '../state/job-tally.ts';
 import { commandWork, definition, indexWork, jobId } from '../state/job-fixtures.ts';
 import { failedReport, simulate, type Simulation } from './simulated-covey.ts';
+import { expectWhole, job, mulberry, over, submit } from './simulated-jobs.ts';
 
 let open: Simulation[] = [];
 afterEach(() => {
@@ -14,60 +14,6 @@ function covey(seed = 1, faults = { duplicates: 0, jitterMs: 0 }): Simulation {
   const simulation = simulate(mulberry(seed), faults);
   open.push(simulation);
   return simulation;
-}
-
-/** Mulberry32: small, good enough, the same everywhere. */
-function mulberry(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function submit(simulation: Simulation, overrides: Partial<JobDefinition> = {}): void {
-  simulation.runtime.commit({
-    type: 'job-submitted',
-    at: simulation.now,
-    definition: definition(overrides),
-    distribution: { mode: 'auto' },
-  });
-}
-
-const job = (simulation: Simulation) => {
-  const found = simulation.runtime.state.jobs.get(jobId);
-  if (!found) throw new Error('no job');
-  return found;
-};
-const over = (simulation: Simulation) => () =>
-  ['collecting', 'failed', 'cancelled'].includes(job(simulation).course.phase);
-
-/** Every unit is in exactly one accepted result, and nothing is left anywhere. */
-async function expectWhole(simulation: Simulation): Promise<void> {
-  await simulation.until(() => simulation.tasksAtWorkers() === 0, 60_000);
-  const { partitions, tally, definition: defined, course, preparation } = job(simulation);
-  const ranges = partitions
-    .map((partition) => {
-      expect(simulation.accepted.get(`${jobId}.${partition.index}`)).toBe(1);
-      const result = simulation.store.jobs.result(jobId, partition.index);
-      if (partition.range) expect(result?.value).toEqual(partition.range);
-      return partition.range;
-    })
-    .flatMap((range) => range ?? [])
-    .sort((a, b) => a.from - b.from);
-  let reached = 0;
-  for (const { from, to } of ranges) {
-    expect(from).toBe(reached);
-    reached = to;
-  }
-  if (ranges.length > 0) expect(reached).toBe(course.total);
-  for (const [, { active }] of tally.nodes) expect(active).toBe(0);
-  const counted = tallyOf(defined, course, partitions, preparation);
-  expect(tally.counts).toEqual(counted.counts);
-  expect(tally.doneUnits).toBe(counted.doneUnits);
-  expect(tally.rest).toEqual(counted.rest);
 }
 
 describe('auto shares', () => {
@@ -342,47 +288,6 @@ describe('failures', () => {
   });
 });
 
-describe('a clock that is set', () => {
-  const hour = 3_600_000;
-
-  test('forward ends nothing that has time left', async () => {
-    const simulation = covey();
-    simulation.worker('a', { speed: 0.05 });
-    submit(simulation, {
-      total: 1,
-      timeoutMs: 30_000,
-      retry: { attempts: 1, backoffMs: 0, exitCodes: null },
-      division: { mode: 'counted', count: 1, ranged: false },
-    });
-    simulation.at(5_000, () => simulation.setClock(hour));
-    await simulation.until(over(simulation), 60_000);
-    expect(job(simulation).partitions[0]).toMatchObject({ phase: 'done', attempt: 1 });
-    await expectWhole(simulation);
-  });
-
-  test('back holds up neither what was lost just before nor what waits for its next attempt', async () => {
-    const simulation = covey();
-    const a = simulation.worker('a', { speed: 0.1 });
-    simulation.worker('b', { speed: 0.2 });
-    simulation.onEnd = (assignment, { name }) =>
-      name === 'b' && assignment.attempt === 1 ? failedReport(assignment, 'failed', 1) : null;
-    submit(simulation, {
-      total: 2,
-      retry: { attempts: 3, backoffMs: 10_000, exitCodes: null },
-      division: { mode: 'counted', count: 2, ranged: false },
-    });
-    simulation.at(8_000, () => simulation.kill(a, null));
-    simulation.at(9_000, () => simulation.setClock(-hour));
-    await simulation.until(over(simulation), 60_000);
-    const outcomes = job(simulation).partitions.map(({ tasks }) => tasks.map(({ outcome }) => outcome));
-    expect(outcomes).toEqual([
-      ['lost', 'done'],
-      ['failed', 'done'],
-    ]);
-    await expectWhole(simulation);
-  });
-});
-
 describe('datasets', () => {
   test('are read first, then divided; places come with their partitions', async () => {
     const simulation = covey();
@@ -472,88 +377,4 @@ describe('gangs', () => {
     expect(job(strict).course).toMatchObject({ phase: 'failed', error: { message: 'It failed.' } });
     await strict.until(() => strict.tasksAtWorkers() === 0, 10_000);
   });
-});
-
-describe('whatever happens', () => {
-  test.each(Array.from({ length: 12 }, (_, seed) => seed + 1))(
-    'every partition is accepted exactly once (seed %i)',
-    { timeout: 60_000 },
-    async (seed) => {
-      const random = mulberry(seed * 7_919);
-      const simulation = covey(seed, { duplicates: 0.2, jitterMs: 300 });
-      const workers = ['a', 'b', 'c', 'd'].map((name) =>
-        simulation.worker(name, { speed: 5 + random() * 100, cpus: 1 + Math.floor(random() * 4) }),
-      );
-      const counted = random() < 0.5;
-      submit(simulation, {
-        total: 20_000,
-        speculative: random() < 0.5,
-        work: commandWork,
-        retry: { attempts: 50, backoffMs: 100, exitCodes: null },
-        division: counted ? { mode: 'counted', count: 200, ranged: true } : definition().division,
-      });
-      simulation.onEnd = (assignment) =>
-        random() < 0.05 ? failedReport(assignment, random() < 0.5 ? 'crashed' : 'failed') : null;
-      let calm = false;
-      const disturb = (): void => {
-        if (calm) return;
-        const worker = workers[Math.floor(random() * workers.length)];
-        const what = random();
-        if (worker && what < 0.35) simulation.kill(worker, 500 + random() * 10_000);
-        else if (worker && what < 0.75) simulation.disconnect(worker, random() * 12_000);
-        else if (what < 0.9) simulation.restartController(random() * 3_000);
-        else if (worker) worker.speed = 5 + random() * 100;
-        simulation.at(2_000, disturb);
-      };
-      simulation.at(2_000, disturb);
-      simulation.at(60_000, () => (calm = true));
-      await simulation.until(over(simulation), 400_000);
-      calm = true;
-      expect(job(simulation).course.phase).toBe('collecting');
-      await expectWhole(simulation);
-      const state = simulation.store.load(simulation.now).jobs.get(jobId);
-      expect(state?.partitions.map(({ phase, attempt }) => [phase, attempt])).toEqual(
-        job(simulation).partitions.map(({ phase, attempt }) => [phase, attempt]),
-      );
-    },
-  );
-
-  test.each(Array.from({ length: 6 }, (_, seed) => seed + 1))(
-    'a gang ends with results of one start, and leaves nothing behind (seed %i)',
-    { timeout: 60_000 },
-    async (seed) => {
-      const random = mulberry(seed * 104_729);
-      const simulation = covey(seed, { duplicates: 0.2, jitterMs: 300 });
-      const workers = ['a', 'b', 'c'].map((name) => simulation.worker(name, { cpus: 3, speed: 0.1 }));
-      submit(simulation, {
-        kind: 'gang',
-        total: 4,
-        unit: 'ranks',
-        work: commandWork,
-        division: { mode: 'counted', count: 4, ranged: false },
-        gang: { perNode: null, restarts: 100 },
-      });
-      let calm = false;
-      const disturb = (): void => {
-        if (calm) return;
-        const worker = workers[Math.floor(random() * workers.length)];
-        const what = random();
-        if (worker && what < 0.4) simulation.kill(worker, 500 + random() * 10_000);
-        else if (worker && what < 0.8) simulation.disconnect(worker, random() * 12_000);
-        else simulation.restartController(random() * 3_000);
-        simulation.at(3_000, disturb);
-      };
-      simulation.at(3_000, disturb);
-      simulation.at(60_000, () => (calm = true));
-      await simulation.until(over(simulation), 400_000);
-      calm = true;
-      await simulation.until(() => simulation.tasksAtWorkers() === 0, 60_000);
-      const { course, partitions, tally } = job(simulation);
-      expect(course.phase).toBe('collecting');
-      expect(partitions.map(({ phase }) => phase)).toEqual(['done', 'done', 'done', 'done']);
-      for (const [, { active }] of tally.nodes) expect(active).toBe(0);
-      const assignedAt = partitions.map(({ tasks }) => tasks.at(-1)?.assignedAt);
-      expect(new Set(assignedAt).size).toBe(1);
-    },
-  );
 });
