@@ -93,8 +93,10 @@ async function get(
   target: string | undefined,
   force: boolean,
 ): Promise<void> {
-  const { artifact, path } = await interruptible(context, (signal) =>
-    getArtifact(context, ref, target, force, signal),
+  const { artifact, path } = await interruptible(
+    context,
+    (signal) => getArtifact(context, ref, target, force, signal),
+    'Cancelled; of a file, the same command goes on from here.',
   );
   const { io, json } = context;
   if (json) return io.out(`${JSON.stringify({ ...artifact, path })}\n`);
@@ -130,6 +132,7 @@ async function collect({ api, io, json }: CommandContext): Promise<void> {
 async function interruptible<T>(
   { io }: CommandContext,
   work: (signal: AbortSignal) => Promise<T>,
+  cancelled = 'Cancelled; the same command goes on from here.',
 ): Promise<T> {
   const stop = new AbortController();
   const removeListener = io.onInterrupt(() => stop.abort(new CoveyError('cancelled', 'Cancelled.')));
@@ -137,7 +140,7 @@ async function interruptible<T>(
     return await work(stop.signal);
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    io.err('Cancelled; the same command goes on from here.\n');
+    io.err(`${cancelled}\n`);
     throw new Exit(exitCodes.interrupted);
   } finally {
     removeListener();

@@ -78,6 +78,7 @@ export function readBody(req: IncomingMessage, res: ServerResponse, options: Bod
 
 /**
  * Reads a JSON body and checks it. An absent body counts as `{}`.
+ * @param budget taken from while its bytes are held
  * @throws CoveyError as `readBody`; `invalid_json`; `invalid_request` naming the field
  */
 export async function readJson<T>(
@@ -85,8 +86,11 @@ export async function readJson<T>(
   res: ServerResponse,
   limitBytes: number,
   schema: z.ZodType<T>,
+  budget?: BodyBudget,
 ): Promise<T> {
-  const text = Buffer.concat(await readBody(req, res, { limitBytes })).toString('utf8');
+  const bytes = Buffer.concat(await readBody(req, res, { limitBytes, ...(budget ? { budget } : {}) }));
+  const text = bytes.toString('utf8');
+  budget?.give(bytes.length);
   let value: unknown;
   try {
     value = text === '' ? {} : JSON.parse(text);

@@ -50,7 +50,7 @@ export function artifactRoutesGroup(artifacts: ArtifactService): RouteGroup {
           respondJson(
             res,
             200,
-            await artifacts.startUpload(await readJson(req, res, uploadBytes, uploadBodySchema)),
+            await artifacts.startUpload(await readJson(req, res, uploadBytes, uploadBodySchema, budget)),
           );
         },
       },
