@@ -92,8 +92,14 @@ function nodeOf(command: Command, above: readonly string[]): CommandNode {
     }),
     options: command.options.filter((option) => !option.hidden).map(optionNode),
     choices: command.registeredArguments[0]?.argChoices ?? [],
-    children: command.commands.map((child) => nodeOf(child, path)),
+    children: visibleCommands(command).map((child) => nodeOf(child, path)),
   };
+}
+
+/** Without what is not for people. */
+function visibleCommands(command: Command): Command[] {
+  const shown = new Set(command.createHelp().visibleCommands(command));
+  return command.commands.filter((child) => shown.has(child));
 }
 
 function optionNode(option: Option): OptionNode {

@@ -47,7 +47,9 @@ function sentence(issue: {
 }
 
 /** JSON is YAML too, nearly; a document that says it is JSON is read as JSON. */
-function parse(text: string, origin: string): unknown {
+function parse(marked: string, origin: string): unknown {
+  // Some editors begin files with a byte order mark.
+  const text = marked.replace(/^\ufeff/, '');
   if (/\.json$/i.test(origin)) {
     try {
       return JSON.parse(text) as unknown;

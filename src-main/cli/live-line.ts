@@ -1,7 +1,10 @@
 import type { CliIo } from './io.ts';
-import { truncate } from './text.ts';
+import { printable, truncate } from './text.ts';
 
-/** Progress on stderr: one line that is rewritten on a terminal, else a new line for every step. */
+/**
+ * Progress on stderr: one line that is rewritten on a terminal, else a new line for every step. What is in it may come
+ * from other machines: it is made safe here.
+ */
 export interface LiveLine {
   /** @param step what is done; elsewhere than on a terminal a line is printed when it changes or after 10 s */
   update(step: string, detail: string): void;
@@ -17,7 +20,7 @@ export function createLiveLine(io: CliIo): LiveLine {
   let lastAt = 0;
   return {
     update(step, detail) {
-      const text = [step, detail].filter(Boolean).join(' ');
+      const text = printable([step, detail].filter(Boolean).join(' '));
       if (io.errIsTty) {
         io.err(`\r\u001b[K${truncate(text, Math.max(20, io.columns - 1))}`);
         shown = true;

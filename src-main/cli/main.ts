@@ -8,6 +8,7 @@ import { Exit, UsageError, describeError, exitCodeOf, exitCodes, hintFor } from 
 import type { CliIo } from './io.ts';
 import { createProgram } from './program.ts';
 import { suggest } from './suggest.ts';
+import { printable, printableLines } from './text.ts';
 
 /**
  * Runs one command to its end.
@@ -47,7 +48,10 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<number
 async function report(error: unknown, io: CliIo, json: boolean, api: ApiClient | null): Promise<void> {
   if (error instanceof Exit) return;
   if (error instanceof UsageError) {
-    io.err(`error: ${error.message}\n${error.hint === '' ? '' : `${error.hint}\n`}`);
+    // A file or an answer may have words in it that somebody else has written.
+    io.err(
+      `error: ${printableLines(error.message)}\n${error.hint === '' ? '' : `${printableLines(error.hint)}\n`}`,
+    );
     return;
   }
   const body = CoveyError.from(error).toBody();
@@ -64,7 +68,7 @@ async function nearName(code: string, message: string, api: ApiClient): Promise<
   try {
     const known = await namesFor(code, api);
     const near = suggest(wrong, known);
-    return near === null ? null : `Did you mean "${near}"?`;
+    return near === null ? null : `Did you mean "${printable(near)}"?`;
   } catch {
     return null;
   }

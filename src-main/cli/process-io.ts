@@ -7,6 +7,8 @@ import { promptLine, type PromptStreams } from './prompt.ts';
 export function processIo(copyDatabase: CliIo['copyDatabase']): CliIo {
   // `covey nodes | head` closes the pipe early: that is no error of ours.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+  // Whoever does not read what is said beside the results gets the results nevertheless.
+  process.stderr.on('error', () => undefined);
   const streams: PromptStreams = {
     input: process.stdin,
     output: process.stderr,

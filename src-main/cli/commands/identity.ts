@@ -12,7 +12,7 @@ import type { AddCommands } from '../registry.ts';
 import { bytes, printable } from '../text.ts';
 
 /** These work on this machine's data directory itself: no node has to run, and for most of them none may. */
-export const addIdentityCommands: AddCommands = ({ add, act }) => {
+export const addIdentityCommands: AddCommands = ({ add, act, group }) => {
   add('backup <file>', "save this machine's identity and state, encrypted")
     .option('--force', 'replace the file', false)
     .action((file: string, flags: { force: boolean }, command: Command) =>
@@ -23,9 +23,7 @@ export const addIdentityCommands: AddCommands = ({ add, act }) => {
     .action((file: string, flags: { force: boolean }, command: Command) =>
       act(command, (context) => restore(context, file, flags.force)),
     );
-  const identity = add('identity', "show this machine's identity").action((_flags, command: Command) =>
-    act(command, showIdentity),
-  );
+  const identity = group('identity', "show this machine's identity", showIdentity);
   add('show', 'show it', identity).action((_flags, command: Command) => act(command, showIdentity));
   add('new', 'make this machine another one, for a copied disk or data directory', identity)
     .option('--yes', 'do not ask', false)

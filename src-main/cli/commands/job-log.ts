@@ -151,7 +151,7 @@ interface Problem {
 
 async function readThere(
   context: CommandContext,
-  job: JobId,
+  job: string,
   rank: number,
   flags: LogFlags,
 ): Promise<JobLog | Problem> {

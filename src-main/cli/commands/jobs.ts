@@ -1,4 +1,4 @@
-import { InvalidArgumentError, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { jobStatusSchema, partitionStatusSchema } from '#shared/domain/job.ts';
 import type { JobSummary, JobView, PartitionView, ShareView } from '#shared/domain/job.ts';
 import { jobJsonSchema } from '#shared/domain/job-schema.ts';
@@ -18,16 +18,19 @@ import {
 import { finishJob, jobName, resultText } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
-import { bytes, duration, percent, printable, wrap } from '../text.ts';
+import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
 import { watching, watchOption, type WatchFlags } from '../watch.ts';
 import { showJobLog } from './job-log.ts';
 import { listTemplates, printTemplate } from './job-templates.ts';
 
 interface ListFlags extends WatchFlags {
   readonly status?: string;
+  readonly before?: string;
   readonly limit: number;
 }
-interface PartitionFlags extends ListFlags {
+interface PartitionFlags extends WatchFlags {
+  readonly status?: string;
+  readonly limit: number;
   readonly from: number;
 }
 
@@ -39,8 +42,9 @@ export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
     'watchable',
   );
   watchOption(add('list', 'list the jobs, newest first', jobs))
-    .option('--status <status>', 'only these', oneOf(jobStatusSchema.options))
+    .addOption(new Option('--status <status>', 'only these').choices(jobStatusSchema.options))
     .option('--limit <n>', 'at most so many', parseWhole(1, 1_000), 100)
+    .option('--before <job>', 'those that were there before this one')
     .action((flags: ListFlags, command: Command) =>
       act(
         command,
@@ -58,7 +62,7 @@ export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
     (job: string, _flags, command: Command) => act(command, (context) => showStats(context, job)),
   );
   watchOption(add('partitions <job>', 'the parts of a job', jobs))
-    .option('--status <status>', 'only these', oneOf(partitionStatusSchema.options))
+    .addOption(new Option('--status <status>', 'only these').choices(partitionStatusSchema.options))
     .option('--from <index>', 'from this one on', parseWhole(0, 1_000_000_000), 0)
     .option('--limit <n>', 'at most so many', parseWhole(1, 1_000), 200)
     .action((job: string, flags: PartitionFlags, command: Command) =>
@@ -105,33 +109,28 @@ export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
   );
 };
 
-/** @throws InvalidArgumentError naming what there is */
-function oneOf(values: readonly string[]): (text: string) => string {
-  return (text) => {
-    if (values.includes(text)) return text;
-    throw new InvalidArgumentError(`It must be one of ${values.join(', ')}.`);
-  };
-}
-
 function jobOf({ api }: CommandContext, job: string): Promise<JobView> {
   return api.call('job', { params: { job } });
 }
 
 export async function listJobs(
   { api, io, json, style, width }: CommandContext,
-  flags: { readonly status?: string; readonly limit: number },
+  flags: { readonly status?: string; readonly before?: string; readonly limit: number },
 ): Promise<void> {
   const query = {
     limit: String(flags.limit),
     ...(flags.status === undefined ? {} : { status: flags.status }),
+    ...(flags.before === undefined ? {} : { before: flags.before }),
   };
   const answer = await api.call('jobs', { query });
   if (json) return io.out(`${JSON.stringify(answer)}\n`);
   if (answer.jobs.length === 0) {
     return io.out(
-      flags.status === undefined
-        ? 'There are no jobs. "covey run --help" shows how to start one.\n'
-        : `No job is ${flags.status}.\n`,
+      flags.status !== undefined
+        ? `No job is ${flags.status}.\n`
+        : flags.before !== undefined
+          ? 'There are no older ones.\n'
+          : 'There are no jobs. "covey run --help" shows how to start one.\n',
     );
   }
   const now = io.now();
@@ -155,7 +154,11 @@ export async function listJobs(
       width,
     ),
   );
-  if (answer.more) io.out(`\nThere are older ones: --limit ${Math.min(1_000, flags.limit * 2)}.\n`);
+  const last = answer.jobs.at(-1);
+  if (answer.more && last) {
+    const others = answer.total - answer.jobs.length;
+    io.out(`\n${plural(others, 'older one')}: covey jobs list --before ${last.id}\n`);
+  }
 }
 
 function timeText(ms: number | null): string {

@@ -6,6 +6,7 @@ import { scriptedIo, type ScriptedIo } from '../../../e2e/support/cli-io.ts';
 import { doneJob, exampleJob, failedJob } from '../../../e2e/support/job-views.ts';
 import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../../e2e/support/scripted-api.ts';
 import type { ApiRoute } from '#shared/api/schema.ts';
+import { CoveyError } from '#shared/errors.ts';
 import type * as Artifacts from './artifacts.ts';
 import { runCli } from '../main.ts';
 
@@ -78,10 +79,57 @@ describe('a specification', () => {
     expect(api.requests).toEqual([]);
   });
 
+  test('from an editor that marks its files, as JSON too', async () => {
+    file('job.json', '\ufeff{"kind":"kernel","kernel":"sum","type":"i32","input":"numbers"}');
+    expect(await covey(['run', 'job.json', '--detach']), io.stderr()).toBe(0);
+  });
+
+  test('of somebody else cannot change the terminal with its words', async () => {
+    file('job.yaml', 'kind: command\ncommand: [x]\n"\\e[31mred": 1\n');
+    expect(await covey(['run', 'job.yaml'])).toBe(2);
+    expect(io.stderr()).toContain('\\x1b[31mred');
+    expect(io.stderr()).not.toContain('\u001b');
+  });
+
   test('that is wrong names the field', async () => {
     file('job.yaml', 'kind: kernel\nkernel: sum\ntype: f64\n');
     expect(await covey(['run', 'job.yaml'])).toBe(2);
     expect(io.stderr()).toContain('error: job.yaml: input: ');
+  });
+});
+
+describe('a submission', () => {
+  test('that got no answer is asked for again with the same key', async () => {
+    file('job.json', '{"kind":"kernel","kernel":"sum","type":"i32","input":"numbers"}');
+    let calls = 0;
+    const submitJob: RouteScript = (_request, response) => {
+      calls += 1;
+      if (calls === 1) return void response.destroy();
+      if (calls === 2) throw new CoveyError('shutting_down', 'The controller ends.');
+      return exampleJob();
+    };
+    expect(await covey(['run', 'job.json', '--detach'], { submitJob }), io.stderr()).toBe(0);
+    const keys = api.requests.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), keys[0], keys[0]]);
+  });
+
+  test('that was refused is not, nor one that nobody heard', async () => {
+    file('job.json', '{"kind":"kernel","kernel":"sum","type":"i32","input":"numbers"}');
+    const submitJob: RouteScript = () => {
+      throw new CoveyError('too_many_requests', '1000 jobs are unfinished.');
+    };
+    expect(await covey(['run', 'job.json'], { submitJob })).toBe(1);
+    expect(api.requests).toHaveLength(1);
+    const before = io.now();
+    expect(await runCli(['--data', directory, 'run', 'job.json'], io)).toBe(3);
+    expect(io.now()).toBe(before);
+  });
+
+  test('that is interrupted says that it is not known', async () => {
+    file('job.json', '{"kind":"kernel","kernel":"sum","type":"i32","input":"numbers"}');
+    const submitJob: RouteScript = () => void io.interrupt();
+    expect(await covey(['run', 'job.json'], { submitJob })).toBe(130);
+    expect(io.stderr()).toContain('"covey jobs" shows it');
   });
 });
 
@@ -152,6 +200,18 @@ describe('short forms', () => {
         ],
       },
     });
+  });
+
+  test('files of any name: the job has one that fits', async () => {
+    const long = `${'x'.repeat(200)}.f64`;
+    file(long);
+    expect(await covey(['run', 'kernel', 'sum', long, '--detach']), io.stderr()).toBe(0);
+    expect(submitted()).toMatchObject({ name: `sum ${'x'.repeat(60)}` });
+    await api.close();
+    file('a=b');
+    const words = ['run', 'command', '--detach', '--input', 'a=b', '--input', 'x=y=z', '--', 'tool'];
+    expect(await covey(words), io.stderr()).toBe(0);
+    expect(submitted()).toMatchObject({ inputs: [{ path: 'a=b' }, { artifact: 'x=y', path: 'z' }] });
   });
 
   test('a map over records, a model over prompts, a gang', async () => {

@@ -9,6 +9,7 @@ import type { CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import { checkedSpec, readJobDocument } from '../job-document.ts';
 import { isPath, putFilesOf } from '../job-files.ts';
+import { submitOnce } from '../job-submit.ts';
 import { finishJob, jobName } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
 import { suggest } from '../suggest.ts';
@@ -79,7 +80,7 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
         act(command, (context) =>
           start(context, command, flags, {
             kind: 'kernel',
-            name: `${kernel} ${basename(input)}`,
+            name: jobNameOf(`${kernel} ${basename(input)}`),
             kernel,
             type: flags.type ?? typeOf(input),
             input: reference(context, input),
@@ -147,7 +148,7 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
       act(command, (context) =>
         start(context, command, flags, {
           kind: 'inference',
-          name: `${model} ${basename(flags.dataset)}`,
+          name: jobNameOf(`${model} ${basename(flags.dataset)}`),
           model,
           task: flags.task,
           dataset: datasetOf(context, flags),
@@ -255,12 +256,19 @@ async function runDocument(context: CommandContext, file: string, command: Comma
     const meant = near === null ? hint : `Did you mean "covey run ${near}"?`;
     throw new UsageError(`There is no file ${printable(file)}.`, meant);
   }
-  const { size } = statSync(path);
-  if (size > specLimitBytes)
+  const found = statSync(path);
+  if (!found.isFile()) throw new UsageError(`${file} is no file.`, hint);
+  if (found.size > specLimitBytes)
     throw new UsageError(`${file} is too large for a specification (at most 1 MiB).`);
   const spec = readJobDocument(await readFile(path, 'utf8'), file);
-  const named = { ...spec, name: spec.name ?? basename(file, extname(file)) };
+  const named = { ...spec, name: spec.name ?? jobNameOf(basename(file, extname(file))) };
   await submit(context, await putFilesOf(named, dirname(path), putter(context)), isDetached(command));
+}
+
+/** A name from words that nobody meant as one: files may be called anything. */
+function jobNameOf(text: string): string {
+  const name = [...text.replace(/\p{C}/gu, '')].slice(0, 64).join('').trim();
+  return name === '' ? 'job' : name;
 }
 
 function isDetached(command: Command): boolean {
@@ -303,8 +311,8 @@ function putter(context: CommandContext): (path: string) => Promise<string> {
 }
 
 async function submit(context: CommandContext, spec: JobSpec, detach: boolean): Promise<void> {
-  const { api, io, json } = context;
-  const job = await api.call('submitJob', { body: spec });
+  const { io, json } = context;
+  const job = await submitOnce(context, spec);
   if (!detach) return finishJob(context, job);
   if (json) return io.out(`${JSON.stringify(job)}\n`);
   io.out(`${jobName(job)} is submitted.\n"covey jobs wait ${job.id}" waits for it.\n`);
@@ -320,7 +328,7 @@ async function programOf(context: CommandContext, words: readonly string[], flag
   }
   const program = words[0];
   return {
-    name: basename(flags.script ?? program ?? 'command').slice(0, 128),
+    name: jobNameOf(basename(flags.script ?? program ?? 'command')),
     ...given({ script, interpreter: flags.interpreter?.split(' ') }),
     ...(words.length > 0 ? { command: words } : {}),
     env: flags.env,
@@ -344,8 +352,10 @@ function toolHere(workingDirectory: string, program: string): string | null {
 /** `PATH` is found under its last part, `PATH=NAME` under NAME. */
 function inputsOf(context: CommandContext, values: readonly string[], tool: string | null) {
   const inputs = values.map((value) => {
-    const [ref = '', name] = value.split('=', 2);
-    return { artifact: reference(context, ref), path: name ?? basename(ref) };
+    // A file may have the sign in its name.
+    const cut = existsSync(resolve(context.io.workingDirectory, value)) ? -1 : value.lastIndexOf('=');
+    const ref = cut === -1 ? value : value.slice(0, cut);
+    return { artifact: reference(context, ref), path: cut === -1 ? basename(ref) : value.slice(cut + 1) };
   });
   if (tool !== null) inputs.push({ artifact: tool, path: tool.slice(2) });
   return inputs;

@@ -38,12 +38,15 @@ export async function showEvents(context: CommandContext, follow: boolean): Prom
     clearTimeout(quiet);
     quiet = setTimeout(() => stop.abort(), quietMs);
   };
+  let count = 0;
   try {
     armQuiet();
     for await (const event of api.events({ afterId: 0, signal: stop.signal })) {
       armQuiet();
+      count += 1;
       printEvent(context, event);
     }
+    if (count === 0 && !follow) io.err('Nothing has happened yet.\n');
   } finally {
     clearTimeout(quiet);
     removeListener();
