@@ -159,6 +159,46 @@ describe('put and get', () => {
     expect(readFileSync(at('back')).equals(content)).toBe(true);
   });
 
+  test('a put that is cut off by a kill of the controller at any point is whole after the next', async () => {
+    const tree = at('tree');
+    mkdirSync(tree);
+    const files = new Map([5, 9, 1].map((size, index) => [`f${index}`, randomBytes(size * MiB)]));
+    for (const [name, content] of files) writeFileSync(path.join(tree, name), content);
+    for (const delayMs of [0, 40, 120, 250, 400]) {
+      // Something of it is new each time.
+      const changed = randomBytes(3 * MiB);
+      files.set('changed', changed);
+      writeFileSync(path.join(tree, 'changed'), changed);
+      const cut = covey('put', tree, '--name', `tree-${delayMs}`);
+      await new Promise((resolve) => setTimeout(resolve, 300 + delayMs));
+      await controller.crash();
+      await cut;
+      controller = await cluster.current.startController({ dataDirectory: controller.dataDirectory });
+      await done('put', tree, '--name', `tree-${delayMs}`);
+      await done('get', `tree-${delayMs}`, at(`back-${delayMs}`));
+      for (const [name, content] of files) {
+        expect(readFileSync(path.join(at(`back-${delayMs}`), name)).equals(content)).toBe(true);
+      }
+      expect(readdirSync(path.join(controller.dataDirectory, 'artifacts', 'incoming'))).toEqual([]);
+    }
+  });
+
+  test('what the setting says of their room counts at once', async () => {
+    writeFileSync(at('small'), randomBytes(MiB));
+    writeFileSync(at('large'), randomBytes(8 * MiB));
+    const set = (value: string): Promise<CliOutcome> =>
+      runCovey(controller, ['config', 'set', 'artifacts.quotaBytes', value]);
+    expect(await set('a lot')).toMatchObject({ code: 2 });
+    expect((await set('4MB')).stdout).toBe('artifacts.quotaBytes is 4194304 now.\n');
+    const refused = await covey('put', at('large'));
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toMatch(/needs 9 MB of the controller's store, which has room for 5 MB/);
+    await done('put', at('small'));
+    expect((await covey('ls')).stdout).toMatch(/1\.0 MiB of 4\.0 MiB used/);
+    expect(await set('none')).toMatchObject({ code: 0 });
+    await done('put', at('large'));
+  });
+
   test('what is not kept any more stays for its grace time', async () => {
     writeFileSync(at('data'), 'content');
     await done('put', at('data'));

@@ -232,11 +232,14 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
           await withRoom(stake.bytes, () =>
             fetcher.fetch({ stake, sources, signal: stop, onProgress: () => undefined }),
           );
-        } else if (records.get(stake.id)) return records.used(stake.id);
+        }
         const files = await filesOf(stake);
-        // Nothing may be collected between this look and the record.
-        store.touch(files);
-        records.add(stake, files.length, name, false);
+        if (records.get(stake.id)) records.used(stake.id);
+        else {
+          // Nothing may be collected between this look and the record.
+          store.touch(files);
+          records.add(stake, files.length, name, false);
+        }
         // It was kept there for this.
         options.send(fromNode, { type: 'artifacts-free', artifacts: [stake.id] });
       });

@@ -199,7 +199,14 @@ export function createUploads(options: {
         await store.adopt(file.path, file.id, file.bytes, file.chunks);
       }
     };
-    await Promise.all(Array.from({ length: Math.min(adoptAtOnce, files.length) }, lane));
+    const lanes = Array.from({ length: Math.min(adoptAtOnce, files.length) }, lane);
+    try {
+      await Promise.all(lanes);
+    } finally {
+      // The next attempt looks at what is here by then.
+      waiting.length = 0;
+      await Promise.allSettled(lanes);
+    }
     if (upload.manifest) await store.addManifest(upload.manifest);
     if ([...upload.fileIds].some((id) => !store.file(id))) {
       await drop(upload);

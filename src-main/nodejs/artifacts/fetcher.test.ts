@@ -225,6 +225,26 @@ test('nobody has it: the reason after the patience', async () => {
   await expect(fetch(stake, sourcesAt(0), 300)).rejects.toThrow(/not there/);
 });
 
+test('a machine that gives nothing and does not end is left for one that does', async () => {
+  const content = randomBytes(20 * MiB);
+  const stake = await theirFile(content);
+  const fetcher = createArtifactFetcher({
+    store: mine,
+    hasher,
+    transport: {
+      readArtifact(read, stop) {
+        if (read.target.peer !== ids[0]) return readArtifact(read);
+        return new Promise((_resolve, reject) => {
+          stop.addEventListener('abort', () => reject(stop.reason as Error));
+        });
+      },
+    },
+    slowMs: 200,
+  });
+  await fetcher.fetch({ stake, sources: sourcesAt(0, 1), signal, onProgress });
+  expect((await readFile(mine.filePath(stake.id))).equals(content)).toBe(true);
+});
+
 test('what has come before it was broken off does not come again', async () => {
   const content = randomBytes(60 * MiB);
   const stake = await theirFile(content);

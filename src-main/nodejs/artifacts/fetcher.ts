@@ -45,9 +45,12 @@ export interface FetcherOptions {
   readonly transport: Pick<Transport, 'readArtifact'>;
   /** How long nobody may give anything. */
   readonly patienceMs?: number;
+  /** See `SourcePoolOptions`. */
+  readonly slowMs?: number;
 }
 
 const defaultPatienceMs = 60_000;
+const defaultSlowMs = 10 * 60_000;
 /** Files of a tree at once; small ones are mostly round trips. */
 const filesAtOnce = 8;
 
@@ -99,6 +102,7 @@ export function createArtifactFetcher(options: FetcherOptions): ArtifactFetcher 
         artifact: stake.id,
         sources,
         patienceMs: options.patienceMs ?? defaultPatienceMs,
+        slowMs: options.slowMs ?? defaultSlowMs,
         signal,
       });
       const context = { store, hasher: options.hasher, pool, signal, onBytes: progress.add };

@@ -40,6 +40,8 @@ export interface SourcePoolOptions {
   readonly artifact: ArtifactId;
   readonly sources: (signal: AbortSignal) => Promise<readonly ArtifactSource[]>;
   readonly patienceMs: number;
+  /** A part that takes longer is asked for elsewhere, where there are others: whoever gives it may not want to. */
+  readonly slowMs: number;
   readonly signal: AbortSignal;
 }
 
@@ -106,6 +108,10 @@ export function createSourcePool(options: SourcePoolOptions): SourcePool {
       for (;;) {
         const entry = await take(avoid);
         const { source } = entry;
+        const slow = new AbortController();
+        const tooSlow = new CoveyError('artifact_unreachable', `${source.name} is too slow.`);
+        const timer = entries.length > 1 ? setTimeout(() => slow.abort(tooSlow), options.slowMs) : undefined;
+        const stop = AbortSignal.any([signal, slow.signal]);
         try {
           const result = await work({
             nodeId: source.nodeId,
@@ -123,7 +129,7 @@ export function createSourcePool(options: SourcePoolOptions): SourcePool {
                   part,
                   path,
                 },
-                signal,
+                stop,
               ),
           });
           lastGoodAt = performance.now();
@@ -137,6 +143,7 @@ export function createSourcePool(options: SourcePoolOptions): SourcePool {
           entries = entries.filter((other) => other !== entry);
           if (performance.now() - lastGoodAt > options.patienceMs) throw error;
         } finally {
+          clearTimeout(timer);
           entry.busy -= 1;
         }
       }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, readdir, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deflateRawSync, gzipSync, crc32 } from 'node:zlib';
@@ -180,11 +180,20 @@ const hostile: readonly (readonly [string, () => Promise<Buffer> | Buffer, RegEx
   ['nothing', () => Buffer.alloc(0), /neither a tar/],
 ];
 
+/** Files of the test that this process has open. */
+async function openFiles(): Promise<string[]> {
+  const links = await Promise.all(
+    (await readdir('/proc/self/fd')).map((fd) => readlink(join('/proc/self/fd', fd)).catch(() => '')),
+  );
+  return links.filter((path) => path.startsWith(directory));
+}
+
 test.each(hostile)('%s is refused and leaves nothing', async (_what, make, sentence) => {
   const outcome = await attempt(await make());
   expect(outcome).toMatch(/^artifact_invalid: /);
   expect(outcome).toMatch(sentence);
   expect(await readdir(directory)).toEqual(['archive']);
+  if (process.platform === 'linux') await expect.poll(openFiles).toEqual([]);
 });
 
 test('folders that are only named by what is in them count as entries', async () => {
