@@ -3,6 +3,7 @@ import type { GoldenCase } from './goldens/golden-case.ts';
 import { jobCases } from './goldens/jobs.ts';
 import { machineCases } from './goldens/machines.ts';
 import { modelCases } from './goldens/models.ts';
+import { ownMachineCases } from './goldens/own-machine.ts';
 
 /** By the command's words; every command of the program has one. */
 export const goldenCases: Readonly<Record<string, GoldenCase>> = {
@@ -10,4 +11,5 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
   ...modelCases,
   ...jobCases,
   ...accessCases,
+  ...ownMachineCases,
 };

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -33,21 +34,65 @@ function workingIn({ files }: GoldenScene): { workingDirectory?: string } {
   return { workingDirectory };
 }
 
-async function show(
-  scene: GoldenScene,
-  more = '',
-): Promise<{ text: string; code: number; stdout: string; asked: number }> {
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly asked: number;
+  readonly plain: (text: string) => string;
+}
+
+async function run(scene: GoldenScene, before: string): Promise<Ran> {
+  if (scene.machine) return runOnMachine(scene, scene.machine, before);
   const io = scriptedIo({ answers: scene.answers ?? [], ...workingIn(scene) });
-  const { code, stdout, stderr, api } = await covey(`${scene.words}${more}`, scene.scripts, io);
+  const { code, stdout, stderr, api } = await covey(`${before}${scene.words}`, scene.scripts, io);
   const plain = (text: string): string =>
     text
       .replaceAll(api.url, 'http://127.0.0.1:7878')
       .replaceAll(api.dataDirectory, '/data')
       .replaceAll(io.workingDirectory, '/somewhere')
       .replaceAll('URL', 'http://127.0.0.1:7878');
+  return { code, stdout, stderr, asked: api.requests.length, plain };
+}
+
+async function runOnMachine(
+  scene: GoldenScene,
+  machine: NonNullable<GoldenScene['machine']>,
+  before: string,
+): Promise<Ran> {
+  const directory = mkdtempSync(join(tmpdir(), 'covey-golden-'));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const [data, here] = [join(directory, 'data'), join(directory, 'here')];
+  for (const path of [data, here]) mkdirSync(path, { mode: 0o700 });
+  await machine(data, here);
+  const env = { COVEY_DATA: data };
+  const io = scriptedIo({
+    answers: scene.answers ?? [],
+    workingDirectory: here,
+    env,
+    copyDatabase: (source, destination) => copyFile(source, destination),
+  });
+  const code = await runCli(`${before}${scene.words}`.split(' '), io);
+  const plain = (text: string): string =>
+    text
+      .replaceAll(data, '/data')
+      .replaceAll(here, '/somewhere')
+      .replaceAll(/\b[0-9a-f]{64}\b/g, 'a'.repeat(64))
+      .replaceAll(/\b[0-9a-f]{12}\b/g, 'a'.repeat(12))
+      .replaceAll(/\d+(?:\.\d)? [KM]?i?B\b/g, '2.0 KiB');
+  return { code, stdout: io.stdout(), stderr: io.stderr(), asked: 0, plain };
+}
+
+async function show(
+  scene: GoldenScene,
+  before = '',
+): Promise<{ text: string; code: number; stdout: string; asked: number }> {
+  const { code, stdout, stderr, asked, plain } = await run(scene, before);
+  const printed = plain(stdout).trimEnd().split('\n');
+  const { document = Infinity } = scene;
   const text = [
     `$ covey ${scene.words}`,
-    plain(stdout).trimEnd(),
+    [...printed.slice(0, document), ...(printed.length > document ? ['...'] : [])].join('\n'),
     plain(stderr)
       .trimEnd()
       .split('\n')
@@ -56,10 +101,11 @@ async function show(
     `[${code}]`,
   ];
   // With `--json` and in logs, lines are as long as what they show; sentences on standard error wrap by themselves.
-  if (!/--json|^events|^logs|^jobs (?:logs|schema)/.test(`${scene.words}${more}`)) {
+  const isLog = /--json|^events|^logs|^jobs logs/.test(`${before}${scene.words}`);
+  if (!isLog && scene.document === undefined) {
     for (const line of plain(stdout).split('\n')) expect(displayWidth(line), line).toBeLessThanOrEqual(80);
   }
-  return { text: text.filter(Boolean).join('\n'), code, stdout, asked: api.requests.length };
+  return { text: text.filter(Boolean).join('\n'), code, stdout, asked };
 }
 
 const commands = [...everyCommand(commandTree(createProgram(scriptedIo(), '0', async () => undefined)))]
@@ -71,17 +117,48 @@ test('every command has its case', () => {
   expect(Object.keys(goldenCases).sort()).toEqual(commands.sort());
 });
 
-describe.each(Object.entries(goldenCases))('covey %s', (name, { happy, empty, wrong, json, offline }) => {
+// The words of the issue and of the decisions that go with it, whatever else there is.
+const promised = `status devices nodes list|stats|info|ping jobs list|info|stats|partitions|cancel|retry|logs tasks run
+  distribution show|auto|set artifacts put|get|list|rm|gc models pull load unload deployments events logs doctor config
+  invite pending approve deny remove drain resume version completion discover join backup restore keys`;
+
+test('every command that is promised is there', () => {
+  const tops = new Set(commands.map((name) => name.split(' ')[0]));
+  let group = '';
+  for (const word of promised.split(/\s+/)) {
+    if (!word.includes('|')) expect(tops).toContain((group = word));
+    else for (const one of word.split('|')) expect(commands).toContain(`${group} ${one}`);
+  }
+});
+
+test('alone it explains itself', async () => {
+  const scenes = [
+    await show({ words: 'help', scripts: {} }),
+    await show({ words: 'jobs --help', scripts: {} }),
+    await show({ words: 'jbos', scripts: {} }),
+  ];
+  expect(scenes.map(({ code, asked }) => [code, asked])).toEqual([
+    [0, 0],
+    [0, 0],
+    [2, 0],
+  ]);
+  await expect(`${scenes.map(({ text }) => text).join('\n\n')}\n`).toMatchFileSnapshot('goldens/help.txt');
+});
+
+describe.each(Object.entries(goldenCases))('covey %s', (name, golden) => {
+  const { happy, empty, more = [], wrong, json, jsonLines, offline } = golden;
   test('shows what it always shows', async () => {
     const scenes: string[] = [];
-    for (const scene of empty ? [happy, empty] : [happy]) {
+    for (const scene of [happy, ...(empty ? [empty] : []), ...more]) {
       const { text, code } = await show(scene);
       expect(code, text).toBe(scene.code ?? 0);
       scenes.push(text);
     }
-    const misused = await show({ words: wrong, scripts: {} });
-    expect([misused.code, misused.asked], misused.text).toEqual([2, 0]);
-    scenes.push(misused.text);
+    for (const words of typeof wrong === 'string' ? [wrong] : wrong) {
+      const misused = await show({ words, scripts: {} });
+      expect([misused.code, misused.asked], misused.text).toEqual([2, 0]);
+      scenes.push(misused.text);
+    }
     const file = `goldens/${name.replaceAll(' ', '-')}.txt`;
     await expect(`${scenes.join('\n\n')}\n`).toMatchFileSnapshot(file);
   });
@@ -100,9 +177,10 @@ describe.each(Object.entries(goldenCases))('covey %s', (name, { happy, empty, wr
   }
 
   if (json === null) return;
-  test('prints the answer as it is with --json', async () => {
-    const { stdout, code, text } = await show(happy, ' --json');
+  test('prints data with --json, and nothing else', async () => {
+    const { stdout, code, text } = await show(happy, '--json ');
     expect(code, text).toBe(happy.code ?? 0);
-    apiRoutes[json].response.parse(JSON.parse(stdout));
+    const schema = typeof json === 'string' ? apiRoutes[json].response : json;
+    for (const part of jsonLines ? stdout.trimEnd().split('\n') : [stdout]) schema.parse(JSON.parse(part));
   });
 });

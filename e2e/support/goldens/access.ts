@@ -1,4 +1,7 @@
+import { z } from 'zod';
 import type { SettingsView } from '../../../src-main/shared/api/access.ts';
+import { lendRulesSchema as lendRules, lendStateSchema } from '../../../src-main/shared/domain/lend.ts';
+import { apiEventSchema } from '../../../src-main/shared/api/schema.ts';
 import { defaultSettings } from '../../../src-main/shared/settings.ts';
 import { at, nodeIdOf } from '../views.ts';
 import { type GoldenCase, lent, missing, self } from './golden-case.ts';
@@ -25,12 +28,12 @@ export const accessCases: Readonly<Record<string, GoldenCase>> = {
     happy: { words: 'lend status', scripts: { self: () => self, settings: () => settings } },
     empty: { words: 'lend', scripts: { self: () => ({ ...self, lend: null }), settings: () => settings } },
     wrong: 'lend sometimes',
-    json: null,
+    json: z.strictObject({ state: lendStateSchema.nullable(), rules: lendRules }),
   },
   'lend on': {
     happy: { words: 'lend on', scripts: { setSettings: () => settings, self: () => self } },
     wrong: 'lend on please',
-    json: null,
+    json: z.strictObject({ state: lendStateSchema.nullable() }),
   },
   'lend off': {
     happy: {
@@ -48,12 +51,12 @@ export const accessCases: Readonly<Record<string, GoldenCase>> = {
       },
     },
     wrong: 'lend off please',
-    json: null,
+    json: z.strictObject({ state: lendStateSchema.nullable() }),
   },
   'lend set': {
     happy: { words: 'lend set ram 8GB', scripts: { setSettings: () => settings } },
     wrong: 'lend set rma 8GB',
-    json: null,
+    json: z.strictObject({ rules: lendRules }),
   },
   events: {
     happy: {
@@ -74,7 +77,8 @@ export const accessCases: Readonly<Record<string, GoldenCase>> = {
       },
     },
     wrong: 'events --folow',
-    json: null,
+    json: apiEventSchema,
+    jsonLines: true,
   },
   logs: {
     happy: {
@@ -127,12 +131,12 @@ export const accessCases: Readonly<Record<string, GoldenCase>> = {
       code: 1,
     },
     wrong: 'login ABCD-EFGH',
-    json: null,
+    json: z.strictObject({ role: z.literal('admin'), expiresAt: z.number() }),
   },
   logout: {
     happy: { words: 'logout', scripts: { logout: () => ({}) } },
     wrong: 'logout now',
-    json: null,
+    json: z.strictObject({ loggedOut: z.boolean() }),
     offline: true,
   },
   'keys list': {
@@ -160,41 +164,21 @@ export const accessCases: Readonly<Record<string, GoldenCase>> = {
       code: 1,
     },
     wrong: 'keys revoke',
-    json: null,
+    json: 'revokeKey',
   },
   'config get': {
     happy: { words: 'config get', scripts: { settings: () => settings } },
     wrong: 'config get lan port',
-    json: null,
+    json: 'settings',
   },
   'config set': {
     happy: { words: 'config set lan.port 7881', scripts: { setSettings: () => settings } },
     wrong: 'config set lan.port',
-    json: null,
+    json: 'setSettings',
   },
   'config unset': {
     happy: { words: 'config unset lan.port', scripts: { setSettings: () => settings } },
     wrong: 'config unset',
-    json: null,
-  },
-  version: { happy: { words: 'version', scripts: {} }, wrong: 'version 1', json: null, offline: true },
-  completion: {
-    happy: { words: 'completion --help', scripts: {} },
-    wrong: 'completion tcsh',
-    json: null,
-    offline: true,
-  },
-  man: { happy: { words: 'man --help', scripts: {} }, wrong: 'man covey', json: null, offline: true },
-  backup: {
-    happy: { words: 'backup --help', scripts: {} },
-    wrong: 'backup',
-    json: null,
-    offline: true,
-  },
-  restore: {
-    happy: { words: 'restore --help', scripts: {} },
-    wrong: 'restore',
-    json: null,
-    offline: true,
+    json: 'setSettings',
   },
 };

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { JoinView } from '../../../src-main/shared/api/joining.ts';
 import type { ApiRoute } from '../../../src-main/shared/api/schema.ts';
 import type { SelfView } from '../../../src-main/shared/api/self.ts';
@@ -14,6 +15,13 @@ export interface GoldenScene {
   readonly scripts: Scripts;
   /** What is in the directory where it is typed. */
   readonly files?: Readonly<Record<string, string>>;
+  /**
+   * Makes the data directory of a machine on which no node runs, and what else is needed in the directory where it
+   * is typed; nothing answers then. Ids and sizes, which are others each time, are shown as ones that are not.
+   */
+  readonly machine?: (dataDirectory: string, workingDirectory: string) => Promise<void>;
+  /** It prints a document, not lines for a terminal: so many of its lines are kept. */
+  readonly document?: number;
   /** Typed by the person. */
   readonly answers?: readonly string[];
   /** Default: 0. */
@@ -25,10 +33,17 @@ export interface GoldenCase {
   readonly happy: GoldenScene;
   /** An empty covey, or the thing that was named is not there. Absent: nothing can be missing. */
   readonly empty?: GoldenScene;
-  /** Exit code 2, nothing asked. */
-  readonly wrong: string;
-  /** The route whose answer `--json` prints as it is; null: it has JSON of its own or none. */
-  readonly json: ApiRoute | null;
+  /** Further ones. */
+  readonly more?: readonly GoldenScene[];
+  /** Exit code 2, nothing asked. Several: each of them. */
+  readonly wrong: string | readonly string[];
+  /**
+   * What `--json` prints: the answer of this route as it is, or something of this form; null: what the command prints
+   * is no data (a script, a page).
+   */
+  readonly json: ApiRoute | z.ZodType | null;
+  /** One such object a line. */
+  readonly jsonLines?: boolean;
   /** It asks nobody, so that nobody can be away. */
   readonly offline?: boolean;
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { ArtifactView } from '../../../src-main/shared/domain/artifact.ts';
+import { z } from 'zod';
+import { artifactViewSchema, type ArtifactView } from '../../../src-main/shared/domain/artifact.ts';
 import { taskId, type ArtifactId } from '../../../src-main/shared/lib/ids.ts';
 import { doneJob, exampleJob, exampleJobId, examplePartition, exampleTask, failedJob } from '../job-views.ts';
 import { at, nodeIdOf } from '../views.ts';
@@ -57,10 +58,33 @@ const submitted: Scripts = { submitJob: () => exampleJob({ status: 'queued' }) }
 /** Commands of jobs, their work and their artifacts. */
 export const jobCases: Readonly<Record<string, GoldenCase>> = {
   run: {
-    happy: { words: 'run --help', scripts: {} },
-    wrong: 'run kernle',
-    json: null,
-    offline: true,
+    happy: {
+      words: 'run job.yaml',
+      scripts: { submitJob: () => exampleJob(), job: () => doneJob() },
+      files: { 'job.yaml': 'kind: kernel\nkernel: sum\ntype: f64\ninput: numbers\n' },
+    },
+    empty: {
+      words: 'run job.yaml',
+      scripts: { submitJob: noArtifact },
+      files: { 'job.yaml': 'kind: kernel\nkernel: sum\ntype: f64\ninput: numbers\n' },
+      code: 1,
+    },
+    more: [
+      { words: 'run --help', scripts: {} },
+      {
+        words: 'run job.yaml --detach',
+        scripts: submitted,
+        files: { 'job.yaml': 'kind: command\ncommand: [render]\n' },
+      },
+      {
+        words: 'run job.yaml',
+        scripts: {},
+        files: { 'job.yaml': 'kind: command\nenv: { 1X: a }\npartitions: 0\ncolour: red\n' },
+        code: 2,
+      },
+    ],
+    wrong: ['run', 'run kernle', 'run none.yaml'],
+    json: 'job',
   },
   'run kernel': {
     happy: {
@@ -78,12 +102,12 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
   'run command': {
     happy: { words: 'run command --detach --partitions 3 -- render {index}', scripts: submitted },
     wrong: 'run command -- render {inedx}',
-    json: null,
+    json: 'submitJob',
   },
   'run map': {
     happy: { words: 'run map --detach --dataset rows.csv -- tr a-z A-Z', scripts: submitted },
     wrong: 'run map --dataset rows -- cat',
-    json: null,
+    json: 'submitJob',
   },
   'run inference': {
     happy: { words: 'run inference tiny --detach --dataset rows.jsonl', scripts: submitted },
@@ -100,7 +124,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
   'run gang': {
     happy: { words: 'run gang --ranks 2 --detach -- train', scripts: submitted },
     wrong: 'run gang -- train',
-    json: null,
+    json: 'submitJob',
   },
   'artifacts list': {
     happy: {
@@ -136,7 +160,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: { words: 'artifacts put data.csv', scripts: {}, code: 2 },
     wrong: 'artifacts put',
-    json: null,
+    json: artifactViewSchema.extend({ sentBytes: z.number() }),
   },
   'artifacts get': {
     happy: {
@@ -146,7 +170,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: { words: 'artifacts get numbers', scripts: { artifact: noArtifact }, code: 1 },
     wrong: 'artifacts get',
-    json: null,
+    json: artifactViewSchema.extend({ path: z.string() }),
   },
   'artifacts rm': {
     happy: {
@@ -159,7 +183,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
       code: 1,
     },
     wrong: 'artifacts rm',
-    json: null,
+    json: z.strictObject({ artifacts: z.array(artifactViewSchema) }),
   },
   'artifacts gc': {
     happy: {
@@ -277,6 +301,21 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
         jobLog: () => ({ taskId: taskId(exampleJobId, 0, 1), output: '', truncated: false, running: false }),
       },
     },
+    more: [
+      {
+        words: `jobs logs ${exampleJobId} --follow`,
+        scripts: {
+          job: () => doneJob(),
+          jobLog: () => ({
+            taskId: taskId(exampleJobId, 0, 1),
+            output: 'frame 1\nframe 2',
+            truncated: false,
+            running: false,
+          }),
+          jobPartitions: () => ({ partitions: [examplePartition()], total: 1 }),
+        },
+      },
+    ],
     wrong: `jobs logs ${exampleJobId} --attempt 0`,
     json: 'jobLog',
   },
@@ -404,15 +443,18 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
     json: 'setDistribution',
   },
   'jobs schema': {
-    happy: { words: 'jobs schema --help', scripts: {} },
+    happy: { words: 'jobs schema', scripts: {}, document: 24 },
     wrong: 'jobs schema x',
-    json: null,
+    json: z.object({ title: z.literal('Covey job'), oneOf: z.array(z.json()) }),
     offline: true,
   },
   'jobs templates': {
     happy: { words: 'jobs templates', scripts: {} },
+    more: [{ words: 'jobs templates mpi', scripts: {}, document: 12 }],
     wrong: 'jobs templates mip',
-    json: null,
+    json: z.strictObject({
+      templates: z.array(z.strictObject({ name: z.string(), about: z.string() })).min(4),
+    }),
     offline: true,
   },
 };

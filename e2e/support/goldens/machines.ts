@@ -1,4 +1,4 @@
-import type { PendingView } from '../../../src-main/shared/api/joining.ts';
+import { joinViewSchema, type PendingView } from '../../../src-main/shared/api/joining.ts';
 import type { Discovered, PairCheck } from '../../../src-main/shared/api/self.ts';
 import { at, exampleNode, exampleStatus, nodeIdOf } from '../views.ts';
 import { type GoldenCase, missing, noNode, attic, joined, self } from './golden-case.ts';
@@ -89,7 +89,8 @@ export const machineCases: Readonly<Record<string, GoldenCase>> = {
     },
     empty: { words: 'nodes ping desk', scripts: { pingNode: noNode, nodes: () => ({ nodes: [] }) }, code: 1 },
     wrong: 'nodes ping desk --count 0',
-    json: null,
+    json: 'pingNode',
+    jsonLines: true,
   },
   devices: {
     happy: {
@@ -173,7 +174,7 @@ export const machineCases: Readonly<Record<string, GoldenCase>> = {
       code: 1,
     },
     wrong: 'join home attic',
-    json: null,
+    json: joinViewSchema,
   },
   leave: {
     happy: {
@@ -203,7 +204,7 @@ export const machineCases: Readonly<Record<string, GoldenCase>> = {
   'secret set': {
     happy: { words: 'secret set', scripts: { join: () => joined, self: () => self }, answers: [secret] },
     wrong: 'secret set words',
-    json: null,
+    json: joinViewSchema,
   },
   drain: {
     happy: { words: 'drain attic --deadline 90', scripts: { drain: () => attic } },
@@ -264,7 +265,7 @@ export const machineCases: Readonly<Record<string, GoldenCase>> = {
                   title: 'Program',
                   status: 'ok',
                   summary: 'Covey 0.1.0 on Node.js 24.21.0',
-                  action: '',
+                  action: null,
                 },
               ],
             },
@@ -275,18 +276,6 @@ export const machineCases: Readonly<Record<string, GoldenCase>> = {
     },
     wrong: 'doctor desk',
     json: 'doctor',
-    offline: true,
-  },
-  'identity show': {
-    happy: { words: 'identity show --help', scripts: {} },
-    wrong: 'identity shwo',
-    json: null,
-    offline: true,
-  },
-  'identity new': {
-    happy: { words: 'identity new --help', scripts: {} },
-    wrong: 'identity new x',
-    json: null,
     offline: true,
   },
 };

@@ -9,7 +9,7 @@ import { productVersion } from '../../nodejs/version.ts';
 import type { CommandContext } from '../context.ts';
 import { Exit, UsageError, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
-import { bytes, printable } from '../text.ts';
+import { bytes, printable, wrap } from '../text.ts';
 
 /** These work on this machine's data directory itself: no node has to run, and for most of them none may. */
 export const addIdentityCommands: AddCommands = ({ add, act, group }) => {
@@ -35,7 +35,7 @@ export const addIdentityCommands: AddCommands = ({ add, act, group }) => {
 const logger = createLogger({ level: 'warn', format: 'text' });
 
 async function backup(
-  { io, dataDirectory, json }: CommandContext,
+  { io, dataDirectory, json, width }: CommandContext,
   file: string,
   force: boolean,
 ): Promise<void> {
@@ -59,14 +59,15 @@ async function backup(
     copyDatabase: (source, destination) => io.copyDatabase(source, destination),
   });
   if (json) return io.out(`${JSON.stringify(report)}\n`);
-  io.out(
-    `Saved machine ${report.nodeId.slice(0, 12)} to ${printable(report.file)} (${bytes(report.bytes)}).\n` +
-      'Whoever has the file and the passphrase can be this machine. Without the passphrase it is lost.\n',
-  );
+  say(io, width, [
+    `Machine ${report.nodeId.slice(0, 12)} is saved (${bytes(report.bytes)}) in`,
+    { path: report.file },
+    'Whoever has the file and the passphrase can be this machine. Without the passphrase it is lost.',
+  ]);
 }
 
 async function restore(
-  { io, dataDirectory, json }: CommandContext,
+  { io, dataDirectory, json, width }: CommandContext,
   file: string,
   force: boolean,
 ): Promise<void> {
@@ -81,11 +82,12 @@ async function restore(
   });
   if (json) return io.out(`${JSON.stringify(report)}\n`);
   const when = new Date(report.createdAt).toISOString().slice(0, 16).replace('T', ' ');
-  io.out(
-    `${printable(report.dataDirectory)} is machine ${report.nodeId.slice(0, 12)} as of ${when} UTC.\n` +
-      (report.movedTo === null ? '' : `What was there before is in ${printable(report.movedTo)}.\n`) +
-      'Start Covey here, and nowhere else with the same identity.\n',
-  );
+  say(io, width, [
+    `Machine ${report.nodeId.slice(0, 12)}, as it was at ${when} UTC, is in`,
+    { path: report.dataDirectory },
+    ...(report.movedTo === null ? [] : ['What was there before is in', { path: report.movedTo }]),
+    'Start Covey here, and nowhere else with the same identity.',
+  ]);
 }
 
 async function showIdentity({ io, dataDirectory, json }: CommandContext): Promise<void> {
@@ -102,7 +104,10 @@ async function showIdentity({ io, dataDirectory, json }: CommandContext): Promis
   );
 }
 
-async function replaceIdentity({ io, dataDirectory, json }: CommandContext, yes: boolean): Promise<void> {
+async function replaceIdentity(
+  { io, dataDirectory, json, width }: CommandContext,
+  yes: boolean,
+): Promise<void> {
   let isController = false;
   const report = await newIdentity({
     dataDirectory,
@@ -121,13 +126,23 @@ async function replaceIdentity({ io, dataDirectory, json }: CommandContext, yes:
     throw new Exit(exitCodes.failed);
   }
   if (json) return io.out(`${JSON.stringify(report)}\n`);
-  io.out(
-    `This machine was ${report.before.slice(0, 12)} and is ${report.nodeId.slice(0, 12)} now.\n` +
-      `The old key and what went with it are in ${printable(report.movedTo)}; delete that when the other machine runs as it should.\n` +
-      (isController
-        ? 'Start Covey, then add its machines ("covey join" on each of them).\n'
-        : 'Start Covey, then add this machine again ("covey join" here, or "covey invite" on the controller).\n'),
+  say(io, width, [
+    `This machine was ${report.before.slice(0, 12)} and is ${report.nodeId.slice(0, 12)} now.`,
+    'The old key and what went with it are in',
+    { path: report.movedTo },
+    'Delete that when the other machine runs as it should.',
+    isController
+      ? 'Start Covey, then add its machines ("covey join" on each of them).'
+      : 'Start Covey, then add this machine again ("covey join" here, or "covey invite" on the controller).',
+  ]);
+}
+
+/** Each sentence on lines of its own, and each path, however long, on one. */
+function say(io: CommandContext['io'], width: number, parts: readonly (string | { path: string })[]): void {
+  const lines = parts.flatMap((part) =>
+    typeof part === 'string' ? wrap(part, width) : [`  ${printable(part.path)}`],
   );
+  io.out(`${lines.join('\n')}\n`);
 }
 
 function consequences({ identity, isController, controllerName }: IdentityUse): string {

@@ -7,8 +7,9 @@ import { suggest } from '../suggest.ts';
 import { renderTable } from '../table.ts';
 
 /** Specifications of gangs, and programs that they run, as they come with Covey (docs/gangs.md). */
-export function listTemplates(io: CliIo): void {
+export function listTemplates(io: CliIo, json: boolean): void {
   const rows = templateNames().map((name) => ({ name, about: aboutOf(readTemplate(name)) }));
+  if (json) return io.out(`${JSON.stringify({ templates: rows })}\n`);
   const columns = [
     { header: 'NAME', value: ({ name }: (typeof rows)[number]) => name },
     { header: 'WHAT IT IS', value: ({ about }: (typeof rows)[number]) => about, shrinkTo: 20 },

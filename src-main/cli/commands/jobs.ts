@@ -34,7 +34,7 @@ interface PartitionFlags extends WatchFlags {
   readonly from: number;
 }
 
-export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
+export const addJobCommands: AddCommands = ({ add, act, group, io, options }) => {
   const jobs = group(
     'jobs',
     'what was asked to be computed',
@@ -105,7 +105,8 @@ export const addJobCommands: AddCommands = ({ add, act, group, io }) => {
     io.out(`${JSON.stringify(jobJsonSchema(), null, 2)}\n`),
   );
   add('templates [name]', 'specifications of gangs that come with Covey, or print one', jobs).action(
-    (name: string | undefined) => (name === undefined ? listTemplates(io) : printTemplate(io, name)),
+    (name: string | undefined, _flags, command: Command) =>
+      name === undefined ? listTemplates(io, options(command).json) : printTemplate(io, name),
   );
 };
 
