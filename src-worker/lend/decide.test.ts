@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { lendRulesSchema, lendStateSchema, type LendRuleName, type LendRules } from '#shared/domain/lend.ts';
-import { decide, lingerMs, type Decision, type Reading, type Sensed } from './decide.ts';
+import { decide, lentToModels, lingerMs, type Decision, type Reading, type Sensed } from './decide.ts';
 import { quiet, rulesOf } from './fixtures.ts';
 
 const t0 = 1_800_000_000_000;
@@ -11,7 +11,7 @@ const heldBy = (decision: Decision): LendRuleName[] => decision.state.heldBackBy
 describe('one rule alone', () => {
   test.each<[LendRuleName, LendRules, Sensed]>([
     ['switch', rulesOf({ enabled: false }), quiet()],
-    ['switch', rulesOf({ kinds: { inference: false } }), quiet()],
+    ['switch', rulesOf({ kinds: { inference: false, kernels: false } }), quiet()],
     ['schedule', rulesOf({ schedule: [{ days: [3], from: '13:00', to: '18:00' }] }), quiet()],
     ['idle', rulesOf({ idleMinutes: 5 }), quiet({ idleMs: known(299_999) })],
     ['battery', rulesOf({ giveWay: { onBattery: true } }), quiet({ onBattery: known(true) })],
@@ -26,6 +26,18 @@ describe('one rule alone', () => {
     const { state } = decide(rules, sensed, null, t0);
     expect(state.lending).toBe(false);
     expect(state.heldBackBy).toEqual([{ rule, message: expect.stringMatching(/^\S.*\.$/) }]);
+  });
+
+  test('a kind that is not allowed holds back that kind alone', () => {
+    for (const kinds of [{ kernels: true }, { kernels: false, commands: true }]) {
+      const { state } = decide(rulesOf({ kinds: { ...kinds, inference: false } }), quiet(), null, t0);
+      expect(state).toMatchObject({ lending: true, noModels: true, heldBackBy: [] });
+      expect(lentToModels(state)).toEqual({ lending: false, why: 'Its owner lets no models run on it.' });
+    }
+    const { state } = decide(rulesOf({ kinds: { kernels: false } }), quiet(), null, t0);
+    expect(lentToModels(state)).toEqual({ lending: true, why: '' });
+    const away = decide(rulesOf({ enabled: false, kinds: { inference: false } }), quiet(), null, t0).state;
+    expect(lentToModels(away)).toEqual({ lending: false, why: 'Its owner has switched lending off.' });
   });
 
   test('none of them holds back a quiet machine', () => {
@@ -134,7 +146,7 @@ const anyRules: fc.Arbitrary<LendRules> = fc
       fullScreen: fc.boolean(),
       hotCelsius: fc.option(fc.integer({ min: 40, max: 100 })),
     }),
-    kinds: fc.record({ inference: fc.boolean() }),
+    kinds: fc.record({ inference: fc.boolean(), kernels: fc.boolean(), commands: fc.boolean() }),
   })
   .map((rules) => lendRulesSchema.parse(rules));
 

@@ -41,6 +41,16 @@ export const lingerMs: Readonly<Partial<Record<LendRuleName, number>>> = {
 /** A machine that was too hot must be cooler than the limit by this much. */
 export const coolerByCelsius = 5;
 
+/** What of it concerns models: a machine may be lent for other work alone. */
+export function lentToModels({ lending, noModels, heldBackBy }: LendState): {
+  readonly lending: boolean;
+  readonly why: string;
+} {
+  const whys = heldBackBy.map(({ message }) => message);
+  if (lending && noModels) whys.push('Its owner lets no models run on it.');
+  return { lending: lending && !noModels, why: whys.join(' ') };
+}
+
 interface Verdict {
   readonly rule: LendRuleName;
   /** The sentence when it holds, null when it does not, a reading that is unknown when it cannot be told. */
@@ -51,7 +61,8 @@ interface Verdict {
  * Whether this machine is lent now. Pure.
  * 1. Every rule that is set is judged by itself; those that cannot be sensed are named and hold nothing back.
  * 2. A rule whose cause has gone holds on for its linger, unless the rules themselves were changed.
- * 3. The machine is lent when no rule holds. `since` moves when that changes, and only then.
+ * 3. The machine is lent when no rule holds. `since` moves when that changes, and only then. A kind of work that is
+ *    not allowed holds back that kind alone, unless none is left.
  * @param previous the decision before, null at the start
  * @param now epoch ms; it may jump, both ways
  */
@@ -82,7 +93,8 @@ export function decide(rules: LendRules, sensed: Sensed, previous: Decision | nu
   // 3.
   const lending = heldBackBy.length === 0;
   const since = previous?.state.lending === lending ? previous.state.since : now;
-  return { state: { lending, since, heldBackBy, unavailable }, seenAt, rules };
+  const noModels = rules.kinds.inference ? {} : { noModels: true };
+  return { state: { lending, since, ...noModels, heldBackBy, unavailable }, seenAt, rules };
 }
 
 function judge(rules: LendRules, sensed: Sensed, kept: Decision | null): Verdict[] {
@@ -138,8 +150,8 @@ function judge(rules: LendRules, sensed: Sensed, kept: Decision | null): Verdict
 
 function switchedOff({ enabled, kinds }: LendRules): string | null {
   if (!enabled) return 'Its owner has switched lending off.';
-  // Models are the only work there is; a machine that runs none has nothing to lend.
-  return kinds.inference ? null : 'Its owner lets no models run on it.';
+  const some = kinds.inference || kinds.kernels || kinds.commands;
+  return some ? null : 'Its owner lets no kind of work run on it.';
 }
 
 /** Names are compared without case and without the `.exe` that only one system has. */

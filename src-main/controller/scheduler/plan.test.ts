@@ -362,6 +362,16 @@ describe('giving way to the owner', () => {
     expect(world.deployment).toMatchObject({ replica: null, failures: [] });
   });
 
+  test('a machine that is lent for other work only has its models taken off', () => {
+    const beat = heldBack('b', 1, true);
+    if (beat.type !== 'heartbeat-received' || !beat.lend) throw new Error('no beat');
+    const world = ready().record({ ...beat, lend: { ...beat.lend, noModels: true } });
+    expect(world.deployment).toMatchObject({ replica: null, reason: { code: 'node_gave_way' } });
+    world.observe('a').observe('b');
+    expect(world.deployment).toMatchObject({ phase: 'loading', replica: { stages: [] } });
+    expect(world.state.nodes.get(nodeId('b'))?.live).toMatchObject({ heldBackSince: null, clearedAt: null });
+  });
+
   test('is over when nothing is left there', () => {
     const world = ready().record(heldBack('b', 1_000));
     const clearedAt = (): number | null | undefined => world.state.nodes.get(nodeId('b'))?.live.clearedAt;

@@ -3,7 +3,7 @@ import type { LendState } from '#shared/domain/lend.ts';
 import { apply } from './apply.ts';
 import type { ControllerEvent } from './events.ts';
 import { connected, joined, nodeId, telemetry } from './fixtures.ts';
-import { ineligibleReasons, nodeStatus } from './selectors.ts';
+import { idleReasons, ineligibleReasons, nodeStatus } from './selectors.ts';
 import { emptyState, type ControllerState, type NodeRecord } from './state.ts';
 
 const a = nodeId('a');
@@ -81,6 +81,23 @@ describe('a machine', () => {
     state = apply(state, beat(9, lent));
     expect(node(state).live.heldBackSince).toBeNull();
     expect(nodeStatus(state, node(state))).toBe('ready');
+  });
+
+  test('whose owner lets no models run on it takes other work', () => {
+    const noModels: LendState = { ...lent, noModels: true };
+    let state = after(joined('a', 'alpha'), connected('a', { lend: lent }), beat(4, noModels));
+    state = apply(state, beat(6, noModels));
+    expect(nodeStatus(state, node(state))).toBe('ready');
+    expect([ineligibleReasons(node(state)), idleReasons(node(state))]).toEqual([
+      ['lets no models run on it'],
+      [],
+    ]);
+    expect(node(state).live).toMatchObject({ heldBackSince: null, modelsHeldBackSince: 4 });
+    state = apply(state, beat(8, heldBack));
+    expect(node(state).live).toMatchObject({ heldBackSince: 8, modelsHeldBackSince: 4 });
+    state = apply(state, beat(9, lent));
+    expect(node(state).live).toMatchObject({ heldBackSince: null, modelsHeldBackSince: null });
+    expect(ineligibleReasons(node(state))).toEqual([]);
   });
 
   test('of a version without rules is lent', () => {

@@ -21,7 +21,7 @@ export function nodeStatus(state: ControllerState, node: NodeRecord): NodeStatus
 
 /** Why this node gets no new work now; empty when it may. Each is a sentence without its subject. */
 export function ineligibleReasons(node: NodeRecord): string[] {
-  return reasons(node, ineligibleChecks);
+  return reasons(node, (one) => [...modelsWish(one), ...ineligibleChecks(one)]);
 }
 
 function reasons(node: NodeRecord, checks: (node: NodeRecord) => string[]): string[] {
@@ -48,6 +48,11 @@ function ownersWishes({ durable, live }: NodeRecord): string[] {
   if (live.lend?.lending !== false) return wishes;
   const why = live.lend.heldBackBy.map(({ message }) => message.replace(/\.$/, '')).join('; ');
   return [...wishes, why ? `is not lent now (${why})` : 'is not lent now'];
+}
+
+/** A machine that is lent for other work. */
+function modelsWish({ live }: NodeRecord): string[] {
+  return live.lend?.lending && live.lend.noModels ? ['lets no models run on it'] : [];
 }
 
 function ineligibleChecks({ durable, live }: NodeRecord): string[] {

@@ -88,6 +88,8 @@ export const lendStateSchema = z.object({
   lending: z.boolean(),
   /** Since when it is as it is, epoch ms of that machine. */
   since: z.number(),
+  /** It is lent for other work only: its owner lets no models run on it. */
+  noModels: z.boolean().optional(),
   /** The rules that hold it back, each with one sentence. */
   heldBackBy: z.array(z.object({ rule: lendRuleNameSchema, message: z.string().max(256) })).max(8),
   /** Rules that are set but cannot be sensed on this system, and why. */
