@@ -32,7 +32,8 @@ interface Machine {
 /**
  * One job (`map` over lines, each a few milliseconds of processor time) on three workers that have 100, 50 and 25 % of
  * a processor, by control groups. The ideal is the sum of their speeds: how many lines the bare program does in
- * groups with the same quotas, all at the same time, without Covey; measured in every round, the medians count.
+ * groups of its own with the same quotas, all at the same time, without Covey (what idle workers take comes off
+ * theirs, not off the ideal); measured in every round, the medians count.
  *
  * - `auto`: time from the submission to the result, over the ideal.
  * - `killed`: one worker, another in each round, is killed (SIGKILL) when half is done and does not come back. The ideal
@@ -43,11 +44,16 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
   if (problem !== null) throw new Error(`This bench needs control groups: ${problem}.`);
   const cluster = createCluster();
   const made: Quota[] = [];
+  const bareGroups: Quota[] = [];
   const runs: BenchRun[] = [];
   try {
     const controller = await cluster.startController({ name: 'controller' });
     const machines: Machine[] = [];
     for (const percent of quotas) {
+      const bareGroup = createQuota(`bare-${percent}`);
+      made.push(bareGroup);
+      bareGroup.limit(percent);
+      bareGroups.push(bareGroup);
       const name = `worker-${percent}`;
       const quota = createQuota(name);
       made.push(quota);
@@ -63,7 +69,7 @@ export async function run({ log }: BenchOptions): Promise<BenchResult> {
       await ready(controller);
       for (const { quota, percent } of machines) quota.limit(percent);
       log(`round ${round + 1} of ${rounds}: the bare program ...`);
-      const speeds = await bare(cluster.directory, round, made);
+      const speeds = await bare(cluster.directory, round, bareGroups);
       const figures = Object.fromEntries(speeds.map((speed, index) => [`perS${quotas[index]}`, speed]));
       runs.push({ side: 'bare', figures });
 
