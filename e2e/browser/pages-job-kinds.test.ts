@@ -175,7 +175,6 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
       await page.getByText('Shares are set by hand.').waitFor();
       const view = await job(shownId());
       expect([view.status, view.distribution]).toEqual(['running', 'manual']);
-      await looksRight('job-kernel-running');
       // Another time, while it runs on.
       await slider.focus();
       await page.keyboard.press('End');
@@ -277,7 +276,7 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
     expect(await ended(shownId())).toMatchObject({ status: 'failed', partitions: { done: 7, failed: 1 } });
     await page
       .getByRole('alert')
-      .getByText(/^Partition 4 failed: .*SIGSEGV/)
+      .getByText(/^Partition 4 failed 2 times, the last time: .*SIGSEGV/)
       .waitFor();
     await page.getByRole('row', { name: /^4 .*Failed.* 2 .*SIGSEGV/ }).waitFor();
     await page.getByText('7 of 8 partitions done, 1 failed').waitFor();

@@ -112,7 +112,7 @@ function ProgressSection({ job }: { readonly job: JobView }) {
     if (partitionMs !== null) {
       facts.push([
         `A ${partWord(job.kind)} took`,
-        `${timeText(partitionMs.p50)} (half of them), ${timeText(partitionMs.max)} at most`,
+        `${timeText(partitionMs.p50)} typically, ${timeText(partitionMs.max)} at most`,
       ]);
     }
     if (cpuMs !== null) facts.push(['Processor time', timeText(cpuMs)]);

@@ -80,7 +80,8 @@ export function unitsText(job: Pick<JobView, 'units' | 'status'>): string {
   const { unit, total, done } = job.units;
   if (total === null) return `its ${unit} are being counted`;
   const amount = (value: number): string => (total >= 10_000_000 ? formatShort(value) : formatCount(value));
-  return `${amount(Math.floor(done))} of ${amount(total)} ${unit} · ${percentText(job)}`;
+  const word = total === 1 ? unit.slice(0, -1) : unit;
+  return `${amount(Math.floor(done))} of ${amount(total)} ${word} · ${percentText(job)}`;
 }
 
 export function partitionsText({

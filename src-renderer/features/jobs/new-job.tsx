@@ -102,7 +102,8 @@ function Form({ first }: { readonly first: JobDraft }) {
           <div>
             <Section title="Kind of work">
               <Radio.Group
-                label={<span className="visually-hidden">Kind of work</span>}
+                label="Kind of work"
+                labelProps={{ className: 'visually-hidden' }}
                 value={draft.kind}
                 onChange={(kind) => form.set({ kind: kind })}
               >

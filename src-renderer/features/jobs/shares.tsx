@@ -6,14 +6,16 @@ import { Name } from '../../components/text.tsx';
 import { formatCount, formatPercent } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { machineColour } from '../models/layer-strip.tsx';
-import { speedText } from './job-words.ts';
+import { isFinished, speedText } from './job-words.ts';
 import classes from './jobs.module.css';
 
 type Row = ShareView & { readonly colour: string; readonly unit: string };
 
 /** What each machine has done and is meant to do; one that gets nothing says why. */
 export function Shares({ job }: { readonly job: JobView }) {
-  const { shares, units, distribution } = job;
+  const { shares, units } = job;
+  // Once it is over nothing is planned any more.
+  const shown = useMemo(() => columns.filter(({ id }) => !isFinished(job) || !planned.includes(id)), [job]);
   const rows = useMemo<Row[]>(
     () =>
       // Always in this order, so that rows and colours stay where they are while shares change.
@@ -31,10 +33,7 @@ export function Shares({ job }: { readonly job: JobView }) {
     ({ nodeName, donePercent }) => `${plainText(nodeName)} ${formatPercent(donePercent)}`,
   );
   return (
-    <Section
-      title="Machines"
-      lead={distribution === 'auto' ? 'Shares follow the measured speed.' : 'Shares are set by hand.'}
-    >
+    <Section title="Machines" lead={leadText(job)}>
       <div
         className={classes['shareBar']}
         role="img"
@@ -51,7 +50,7 @@ export function Shares({ job }: { readonly job: JobView }) {
       <DataTable
         label="Shares of the machines"
         rows={rows}
-        columns={columns}
+        columns={shown}
         rowKey={({ nodeId }) => nodeId}
         minWidth={620}
         maxHeight={300}
@@ -59,6 +58,15 @@ export function Shares({ job }: { readonly job: JobView }) {
       />
     </Section>
   );
+}
+
+/** Columns that say what is meant to happen. */
+const planned = ['target', 'running'];
+
+function leadText(job: JobView): string {
+  if (job.kind === 'gang') return 'Ranks are spread as evenly as can be.';
+  if (isFinished(job)) return 'What each of them has done.';
+  return job.distribution === 'auto' ? 'Shares follow the measured speed.' : 'Shares are set by hand.';
 }
 
 const columns: readonly Column<Row>[] = [

@@ -145,7 +145,7 @@ export function LayerStrip({
             layers={layers[index] ?? 0}
             label={words.field(machine.name)}
             max={total - mins.reduce((sum, least) => sum + least, 0) + machine.min}
-            suffix={` of ${total} · ${shares[index] ?? 0} %`}
+            suffix={words.suffix(total, shares[index] ?? 0)}
             disabled={machines.length < 2}
             onChange={(count) => onChange(setLayers(layers, mins, index, count))}
           />
