@@ -5,7 +5,8 @@
  * that it uses no more than it may.
  *
  *   Linux    a process group of its own, the parent-death signal, then exec: the pid stays the same. The signal is
- *            the kernel's, so nothing has to stay behind and watch.
+ *            the kernel's, so nothing has to stay behind and watch. Keys of the session it was started in stay
+ *            with the others of that session: the program gets a keyring of its own, where there are any.
  *   macOS    a process group of its own and exec too; a small watcher process waits in kqueue for the end of
  *            either, and kills the group when it was the parent's.
  *   Windows  the program is started in a Job Object that ends what is in it when its last handle is closed. The
@@ -19,6 +20,8 @@
  * --limit: `core` `data` `fsize` `nofile` `nproc`, as setrlimit(2) counts them (bytes, files, processes of the user);
  * soft and hard alike, and not above what is already set. Windows has `data` (of all processes of the job together)
  * and `nproc`, and ignores the others.
+ *
+ * PROGRAM gets descriptors 0 to 3, and none of the others that may be open (not on Windows, where it gets three).
  *
  * Exit codes before PROGRAM runs: 64 wrong usage, 70 the parent is gone or cannot be watched, 71 a limit
  * cannot be set, 126 PROGRAM cannot be
@@ -50,6 +53,9 @@ static const char usage[] =
 #include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -113,6 +119,23 @@ static int set_limit(const char * text) {
     return EXIT_USAGE;
 }
 
+/*
+ * Closes what was open here by chance: a directory of somebody else's would be a way out of a sandbox. The streams and
+ * the one after them, by which a sandbox gets its options, are the program's.
+ */
+static void close_others(void) {
+    const int first = STDERR_FILENO + 2;
+#if defined(SYS_close_range)
+    if (syscall(SYS_close_range, (unsigned) first, ~0U, 0U) == 0) {
+        return;
+    }
+#endif
+    const long limit = sysconf(_SC_OPEN_MAX);
+    for (int fd = first; fd < (limit > 0 && limit < 65536 ? (int) limit : 65536); fd++) {
+        close(fd);
+    }
+}
+
 /* Puts this process into the control group of a directory. Returns 0, or the exit code. */
 static int join_cgroup(const char * directory) {
     char path[PATH_MAX];
@@ -134,8 +157,14 @@ static int join_cgroup(const char * directory) {
 
 #include <sys/prctl.h>
 
+/* keyctl(KEYCTL_JOIN_SESSION_KEYRING, NULL): a new one without a name. Kernels without keys refuse, and have none. */
+static void leave_session_keys(void) {
+    syscall(SYS_keyctl, 1L, NULL);
+}
+
 /* Returns 0 when the program may run. */
 static int tie_to_parent(pid_t parent) {
+    leave_session_keys();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
         return fail(EXIT_PARENT, "cannot set the parent-death signal", errno);
     }
@@ -275,6 +304,7 @@ int main(int argc, char ** argv) {
             return failed;
         }
     }
+    close_others();
     execvp(argv[next], &argv[next]);
     const int error = errno;
     return fail(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN, argv[next], error);

@@ -16,6 +16,8 @@ import { waitFor } from '../../e2e/support/wait.ts';
 
 const launcher = (): string => join(engineDirectory(), 'covey-launch');
 const node = process.execPath;
+/** Of keyctl(2) on this system. */
+const keyNumber = { x64: 250, arm64: 219 }[process.arch as string] ?? null;
 /** What the launcher promises to be done after its parent's death. */
 const deathMs = 1_000;
 
@@ -209,6 +211,27 @@ describe.runIf(process.platform === 'linux')('covey-launch', () => {
     for (const wrong of ['nofile', 'nofile=', 'nofile=-1', 'nofile=1x', 'stars=1']) {
       expect(launch('--limit', wrong, 'true').code, wrong).toBe(64);
     }
+  });
+
+  it('passes on the streams and the descriptor after them, and no other', () => {
+    const script = `exec 3< / 4< / 200< /; exec ${launcher()} -- ls /proc/self/fd`;
+    const shown = spawnSync('/bin/bash', ['-c', script], { encoding: 'utf8', timeout: 10_000 });
+    // One is what lists them.
+    expect(shown.stdout.trim().split('\n')).toEqual(['0', '1', '2', '3', '4']);
+    expect(
+      spawnSync('/bin/bash', ['-c', script.replace('ls /proc/self/fd', 'ls /proc/self/fd/4/etc')]).status,
+    ).not.toBe(0);
+  });
+
+  it.runIf(keyNumber !== null)('leaves the keys of its session behind', () => {
+    // keyctl(KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0)
+    const ask = `import ctypes; print(ctypes.CDLL(None).syscall(${keyNumber}, 0, -3, 0))`;
+    const ours = spawnSync('python3', ['-c', ask], { encoding: 'utf8' }).stdout.trim();
+    const theirs = launch('--', 'python3', '-c', ask).stdout.trim();
+    // A container may forbid to ask, and then to take.
+    if (ours === '-1') return;
+    expect([ours, theirs]).toEqual([expect.stringMatching(/^\d+$/), expect.stringMatching(/^\d+$/)]);
+    expect(theirs).not.toBe(ours);
   });
 
   it('does not run the program outside the control group that was asked for', () => {

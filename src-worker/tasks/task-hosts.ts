@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GangGo, TaskResult, TaskUsage } from '#shared/domain/task.ts';
 import type { LendRules } from '#shared/domain/lend.ts';
@@ -9,6 +9,7 @@ import type { JobId, TaskId } from '#shared/lib/ids.ts';
 import type { HostReport, TaskToStart } from '../agent/tasks/events.ts';
 import type { ArtifactCache } from '../artifacts/cache.ts';
 import type { KernelNews, KernelSupervisor } from '../engines/kernels/kernel-supervisor.ts';
+import { removeDirectory } from '../engines/task-runner/remove-directory.ts';
 import type { RunnerNews, RunnerSupervisor } from '../engines/task-runner/runner-supervisor.ts';
 import { gangVariables } from './gang-variables.ts';
 import { createPortReserve, type ReservedPorts } from './gang-ports.ts';
@@ -257,7 +258,7 @@ export function createTaskHosts(options: {
   const forget = async (entry: Held, tell: () => void): Promise<void> => {
     held.delete(entry.task.assignment.taskId);
     await entry.ports?.end();
-    await rm(entry.directory, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
+    await removeDirectory(entry.directory).catch(() => undefined);
     tell();
   };
 

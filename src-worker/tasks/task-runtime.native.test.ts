@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { connect } from 'node:net';
-import { networkInterfaces, tmpdir } from 'node:os';
+import { getPriority, networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { lendRulesSchema, type LendRules } from '#shared/domain/lend.ts';
+import { lendRulesSchema, type LendRules, type LendState } from '#shared/domain/lend.ts';
 import type { TaskAssignment, TaskReport, Work } from '#shared/domain/task.ts';
 import type { JobId, NodeId } from '#shared/lib/ids.ts';
 import { engineDirectory } from '../../e2e/support/checkout.ts';
@@ -20,6 +20,7 @@ let directory: string;
 let cache: PlainCache;
 let reports: TaskReport[];
 let rules: LendRules;
+let lendState: LendState;
 let tellLend: () => void;
 let runtime: TaskRuntime;
 let children: { entry: string; process: HostProcess }[];
@@ -34,6 +35,7 @@ beforeEach(async () => {
   reports = [];
   children = [];
   rules = allowed;
+  lendState = { lending: true, since: 0, heldBackBy: [], unavailable: [] };
   answers = () => ({ status: 200, body: {} });
   gateway = createServer((request, response) => {
     let text = '';
@@ -71,7 +73,7 @@ async function start(): Promise<TaskRuntime> {
     cache,
     dialGateway: async () => connect((gateway.address() as { port: number }).port, '127.0.0.1'),
     lend: {
-      state: () => ({ lending: true, since: 0, heldBackBy: [], unavailable: [] }),
+      state: () => lendState,
       rules: () => rules,
       onChange: (listener) => {
         tellLend = listener;
@@ -122,6 +124,17 @@ async function endOf(index: number): Promise<Extract<TaskReport, { type: 'done' 
   );
 }
 
+function commandLines(): string[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      return [readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trim()];
+    } catch {
+      return [];
+    }
+  });
+}
+
 it('runs a script with a file and a folder, and keeps what it makes', async () => {
   const tool = cache.put(
     '#!/bin/sh\ncat data/in.txt; mkdir -p "$COVEY_OUTPUT/d"; echo made > "$COVEY_OUTPUT/d/f"\n',
@@ -170,15 +183,49 @@ it('refuses commands that the owner forbids, also while they run', async () => {
 });
 
 it('loses tasks with their runner, and starts others with another', async () => {
-  assign(program({ program: { command: ['sleep', '100'] } }), assignment(0));
-  await vi.waitFor(() => expect(reports.some(({ type }) => type === 'started')).toBe(true), 10_000);
+  const time = `5000.${process.pid}`;
+  const command = ['/bin/sh', '-c', `setsid sleep ${time} & exec sleep ${time}`];
+  assign(program({ program: { command, secrets: { KEY: 'hush' } } }), assignment(0));
+  await vi.waitFor(() => expect(commandLines().filter((line) => line === `sleep ${time}`)).toHaveLength(2), {
+    timeout: 10_000,
+  });
   expect(await runtime.log(id(0))).toEqual({ output: '', truncated: false });
   children.find(({ entry }) => entry === 'task-runner')?.process.kill();
   expect(await endOf(0)).toMatchObject({ outcome: 'lost', error: { code: 'task_lost' } });
+  expect(readdirSync(join(directory, 'tasks'))).toEqual(['jobs']);
+  await vi.waitFor(() => expect(commandLines().some((line) => line.includes(time))).toBe(false), 5_000);
   assign(program({ program: { command: ['echo', 'again'] } }), assignment(1));
   expect(await endOf(1)).toMatchObject({ type: 'done', output: 'again\n' });
   expect(await runtime.log(id(1))).toEqual({ output: 'again\n', truncated: false });
   await expect(runtime.log(id(9))).rejects.toMatchObject({ code: 'task_not_found' });
+});
+
+it('gives way: what waits goes back, what runs steps back at once and is lost in time', async () => {
+  const time = `6000.${process.pid}`;
+  assign(program({ program: { command: ['sleep', time], cpus: 1_000 } }), assignment(0), assignment(1));
+  const running = (): string | undefined =>
+    readdirSync('/proc').find((name) => {
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, 'utf8') === `sleep\0${time}\0`;
+      } catch {
+        return false;
+      }
+    });
+  const pid = await vi.waitFor(() => running() ?? Promise.reject(new Error('not yet')), 10_000);
+  lendState = {
+    ...lendState,
+    lending: false,
+    // Most of its half minute is over.
+    since: Date.now() - 27_000,
+    heldBackBy: [{ rule: 'battery', message: 'It runs on battery.' }],
+  };
+  tellLend();
+  const gaveWay = { code: 'node_gave_way', message: 'this machine is not lent now: It runs on battery.' };
+  expect(await endOf(1)).toMatchObject({ outcome: 'lost', error: gaveWay });
+  await vi.waitFor(() => expect(getPriority(Number(pid))).toBe(19), 2_500);
+  expect(running()).toBe(pid);
+  expect(await endOf(0)).toMatchObject({ outcome: 'lost', error: gaveWay });
+  expect(running()).toBeUndefined();
 });
 
 it('says that its input cannot be had', async () => {

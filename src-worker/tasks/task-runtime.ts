@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -15,7 +15,9 @@ import { initialTasksState } from '../agent/tasks/state.ts';
 import { observeTasks, step } from '../agent/tasks/step.ts';
 import type { ArtifactCache } from '../artifacts/cache.ts';
 import { createKernelSupervisor } from '../engines/kernels/kernel-supervisor.ts';
+import { maxTail } from '../engines/task-runner/output-tail.ts';
 import { probeLimits } from '../engines/task-runner/limits/probe-limits.ts';
+import { removeDirectory } from '../engines/task-runner/remove-directory.ts';
 import { createRunnerSupervisor } from '../engines/task-runner/runner-supervisor.ts';
 import { probeSandbox } from '../engines/task-runner/sandbox/probe-sandbox.ts';
 import { openTaskJournal } from '../journal/task-journal.ts';
@@ -73,7 +75,9 @@ export async function createTaskRuntime(options: {
   const directory = join(dataDirectory, 'tasks');
   const journalDirectory = join(dataDirectory, 'journal');
   // Whatever an earlier run left: its tasks are over.
-  await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
+  await removeDirectory(directory).catch((error: unknown) =>
+    logger.warn('what earlier tasks left could not be removed', { reason: String(error), path: directory }),
+  );
   await mkdir(join(directory, 'jobs'), { recursive: true, mode: 0o700 });
 
   const kernels = createKernelSupervisor({
@@ -82,6 +86,8 @@ export async function createTaskRuntime(options: {
     logger,
     onNews: (news) => hosts.heardKernels(news),
   });
+  // A link to it may stand where programs see nothing, and lead to where they do.
+  const hidden = [await realpath(dataDirectory)];
   const { sandbox, problem: sandboxProblem } = await probeSandbox();
   const { limits, problem: limitsProblem } = probeLimits();
   const launcher =
@@ -96,7 +102,8 @@ export async function createTaskRuntime(options: {
   };
   const runner = createRunnerSupervisor({
     processHost,
-    init: () => ({ type: 'init', launcher, hidden: [dataDirectory], sandbox, limits }),
+    init: () => ({ type: 'init', launcher, hidden, sandbox, limits }),
+    directory,
     logger,
     onNews: (news) => hosts.heardRunner(news),
   });
@@ -213,7 +220,8 @@ export async function createTaskRuntime(options: {
       }
       const ended = state.ended.get(taskId);
       if (!ended) throw new CoveyError('task_not_found', `the task ${taskId} is not on this machine`);
-      return { output: ended.report.output, truncated: false };
+      const { output } = ended.report;
+      return { output, truncated: output.length >= maxTail };
     },
     async close() {
       closing = true;
@@ -227,7 +235,7 @@ export async function createTaskRuntime(options: {
       runner.close();
       kernels.close();
       await staging.close();
-      await rm(directory, { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined);
+      await removeDirectory(directory).catch(() => undefined);
     },
   };
 }

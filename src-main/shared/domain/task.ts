@@ -19,12 +19,15 @@ export const seekSchema = z.object({
 });
 export type Seek = z.infer<typeof seekSchema>;
 
+const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/);
+
 const programSchema = z.object({
   command: z.array(z.string()).max(1024).nullable(),
   script: z.string().nullable(),
   interpreter: z.array(z.string()).max(16),
-  env: z.record(z.string(), z.string()),
-  secrets: z.record(z.string(), z.string()),
+  env: z.record(variableName, z.string()),
+  /** Names of files too. */
+  secrets: z.record(variableName, z.string()),
   inputs: z.array(z.object({ artifact: artifactStakeSchema, path: treePathSchema })).max(64),
   limits: limitsSchema,
   network: z.enum(['none', 'lan']),

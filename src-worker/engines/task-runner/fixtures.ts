@@ -21,7 +21,11 @@ export interface Room {
   readonly directory: string;
   run(
     change: Partial<ProgramTask['program']>,
-    options?: Partial<ProgramTask> & { readonly signal?: AbortSignal; readonly graceMs?: number },
+    options?: Partial<ProgramTask> & {
+      readonly signal?: AbortSignal;
+      readonly graceMs?: number;
+      readonly lowPriority?: boolean;
+    },
   ): Promise<Outcome>;
   close(): Promise<void>;
 }
@@ -33,7 +37,7 @@ export async function openRoom(launcher: string, sandbox: Sandbox, limits: Limit
   return {
     directory,
     async run(change, options = {}) {
-      const { signal, graceMs, ...rest } = options;
+      const { signal, graceMs, lowPriority, ...rest } = options;
       const tail = createOutputTail();
       let usage: GroupUsage = { cpuMs: null, peakBytes: null };
       const startedAt = performance.now();
@@ -77,7 +81,7 @@ export async function openRoom(launcher: string, sandbox: Sandbox, limits: Limit
           tail,
           signal: signal ?? new AbortController().signal,
           graceMs: () => graceMs ?? 0,
-          lowPriority: () => false,
+          lowPriority: () => lowPriority ?? false,
           onStarted: () => undefined,
           onProgress: () => undefined,
           onUsage: (group) => (usage = group.usage()),

@@ -2,7 +2,7 @@ import { readFile, readdir, writeFile, mkdir } from 'node:fs/promises';
 import { readFileSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { LimitMethod, Sandbox } from '#shared/host/task-runner.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { engineDirectory } from '../../../e2e/support/checkout.ts';
@@ -36,7 +36,33 @@ function runs(mark: string): boolean {
   });
 }
 
+const isClass = (name: string): boolean => readdirSync('/sys/class').includes(name);
+
 const limits = { memoryBytes: 128 * MiB, processes: 32, outputBytes: 8 * MiB };
+
+describe.runIf(process.platform === 'linux')('a program without a sandbox, limits by rlimits', () => {
+  let room: Room;
+  beforeAll(async () => {
+    room = await openRoom(join(engineDirectory(), 'covey-launch'), { kind: 'none' }, { kind: 'rlimits' });
+  });
+  afterAll(() => room.close());
+
+  it('is ended with what has left it', async () => {
+    const time = `4000.${process.pid}`;
+    const { failure, usage } = await room.run({ script: `setsid sleep ${time} & sleep 1; exit 0`, limits });
+    expect(failure).toBeNull();
+    expect(usage.peakBytes).toBeGreaterThan(0);
+    await vi.waitFor(() => expect(runs(time)).toBe(false), 5_000);
+  });
+
+  it('is counted itself', async () => {
+    const { usage } = await room.run({
+      command: ['python3', '-c', 'import time; x = bytearray(60 << 20); time.sleep(1.2)'],
+      limits,
+    });
+    expect(usage.peakBytes).toBeGreaterThan(60 * MiB);
+  });
+});
 
 describe.runIf(process.platform === 'linux').each(ways)('a program %s', (_name, sandbox, method) => {
   let room: Room;
@@ -120,10 +146,27 @@ describe.runIf(process.platform === 'linux').each(ways)('a program %s', (_name, 
     ['complains', 'cat /dev/zero >&2'],
     ['writes one file of', 'cat /dev/zero > $COVEY_OUTPUT/big'],
     ['writes many files of', 'i=0; while :; do i=$((i+1)); head -c 1000000 /dev/zero > f$i; done'],
+    [
+      'removes the files it has open of',
+      `exec python3 -c '
+import os, time
+held = []
+for i in range(20):
+  held.append(open("f", "wb", 0)); os.remove("f"); held[-1].write(bytes(1000000))
+time.sleep(1000)'`,
+    ],
   ])('that %s a gigabyte is ended', async (_what, script) => {
     const { failure, wallMs } = await room.run(sh(script));
     expect(failure).toMatchObject({ code: 'task_output_too_large', outcome: 'failed' });
     expect(wallMs).toBeLessThan(8_000);
+  });
+
+  it('has as much for its output as it may, whatever lies there before', async () => {
+    const directory = join(room.directory, 'given');
+    await mkdir(join(directory, 'work'), { recursive: true });
+    await writeFile(join(directory, 'work', 'input'), Buffer.alloc(limits.outputBytes + 1));
+    const { failure } = await room.run(sh('echo made > $COVEY_OUTPUT/f'), { directory });
+    expect(failure).toBeNull();
   });
 
   it('that takes all memory is ended, and named', async () => {
@@ -169,6 +212,11 @@ while True: x.append(bytearray(1 << 20))"`;
     );
     expect(output).toContain('bye');
     expect(wallMs).toBeLessThan(3_000);
+  });
+
+  it('steps back while the machine is not lent', async () => {
+    const { output } = await room.run(sh('sleep 1.2; nice'), { lowPriority: true });
+    expect(output).toBe('19\n');
   });
 
   it('that ends leaves nothing running behind', async () => {
@@ -232,6 +280,60 @@ for host in ("127.0.0.1", "192.0.2.1"):
     });
   });
 
+  describe.runIf(sandbox.kind === 'bubblewrap')('is kept apart', () => {
+    it('from what starts it: its variables are its own', async () => {
+      const { output } = await room.run(
+        sh('echo "$LD_DEBUG_OUTPUT"', {
+          env: { LD_DEBUG: 'files', LD_DEBUG_OUTPUT: join(room.directory, 'outside') },
+        }),
+      );
+      expect(output).toContain(join(room.directory, 'outside'));
+      expect((await readdir(room.directory)).filter((name) => name.startsWith('outside'))).toEqual([]);
+      const mark = '/covey/more';
+      const value = `x\0--ro-bind\0/\0${mark}`;
+      const more = await room.run(sh(`ls ${mark}`, { env: { EVIL: value } }));
+      expect(more.failure).toMatchObject({ code: 'job_invalid', outcome: 'failed' });
+      expect(more.failure?.message).toContain('EVIL');
+    });
+
+    it('from the settings of the kernel and from memory without a limit', async () => {
+      const places = '/x /dev/x /etc/x /covey/x /usr/x /proc/sys/vm/swappiness /proc/self/oom_score_adj';
+      const { output } = await room.run(
+        sh(
+          `set -- $(cat /proc/sys/vm/swappiness); for place in ${places}; do (echo $1 > $place) 2>/dev/null && echo "wrote $place"; done; echo tried; touch /tmp/x /dev/shm/x x $COVEY_OUTPUT/x && echo own`,
+        ),
+      );
+      expect(output).toBe('tried\nown\n');
+    });
+
+    it('without rights, terminal, or a way to more of either', async () => {
+      const { output } = await room.run(
+        sh(
+          'grep -E "^(NoNewPrivs|CapEff|CapBnd):" /proc/self/status; (: < /dev/tty) 2>/dev/null && echo terminal; unshare -U true 2>/dev/null && echo namespaces; cat /proc/keys /proc/kcore /proc/timer_list 2>/dev/null; ls /proc/acpi 2>/dev/null; tr "\\0" "\\n" < /proc/1/environ | grep -v ^PWD=',
+        ),
+      );
+      expect(output).toMatch(/^CapEff:\s0+\nCapBnd:\s0+\nNoNewPrivs:\s1\n/m);
+      expect(output.trim().split('\n')).toHaveLength(3);
+    });
+
+    it('with the network, of the machine it sees its interfaces and processors, not its parts', async () => {
+      const { output } = await room.run(
+        sh(
+          'ls /sys /sys/class /sys/class/net; cat /sys/devices/system/cpu/online; ls -d /sys/firmware /sys/kernel /sys/block /sys/class/dmi /sys/devices/virtual/dmi 2>/dev/null; find /sys/devices -name "*serial*" -o -name vpd -readable',
+          { network: 'lan' },
+        ),
+      );
+      const names = readdirSync('/sys/class/net').sort();
+      const online = readFileSync('/sys/devices/system/cpu/online', 'utf8').trim();
+      expect(
+        output
+          .trim()
+          .split('\n')
+          .filter((line) => !line.endsWith(':') && line !== ''),
+      ).toEqual([...['bus', 'class', 'devices', ...['infiniband', 'net'].filter(isClass)], ...names, online]);
+    });
+  });
+
   describe('fed with records', () => {
     const dataset = (format: 'csv' | 'text', path: string, per: 'chunk' | 'record') => ({
       dataset: {
@@ -260,6 +362,34 @@ for host in ("127.0.0.1", "192.0.2.1"):
       expect(await readFile(each.made[0]?.path ?? '', 'utf8')).toBe('3\n2\n3\n');
     });
 
+    it.runIf(sandbox.kind === 'bubblewrap')(
+      'begins each record anew, whatever links the last has left',
+      async () => {
+        const path = join(room.directory, 'two');
+        await writeFile(path, '1\n2\n');
+        const outside = join(room.directory, 'links-lead-here');
+        await mkdir(outside);
+        const source = join(room.directory, 'two-input');
+        await writeFile(source, 'given\n');
+        const stake = { id: 'a'.repeat(64) as ArtifactId, kind: 'file' as const, bytes: 6 };
+        const { made, failure } = await room.run(
+          {
+            script: `cat data/in.txt; ls; mv data moved; ln -s /oldroot${outside} data`,
+            inputs: [{ artifact: stake, path: 'data/in.txt' }],
+            limits,
+          },
+          {
+            mounts: [{ source, path: 'data/in.txt' }],
+            feed: dataset('text', path, 'record'),
+            range: { from: 0, to: 2 },
+          },
+        );
+        expect(failure).toBeNull();
+        expect(await readFile(made[0]?.path ?? '', 'utf8')).toBe('given\ndata\ngiven\ndata\n');
+        expect(await readdir(outside)).toEqual([]);
+      },
+    );
+
     it('may stop reading, and a failure names its record', async () => {
       const path = join(room.directory, 'lines');
       await writeFile(path, 'line\n'.repeat(500_000));
@@ -279,6 +409,32 @@ for host in ("127.0.0.1", "192.0.2.1"):
       );
       expect(beyond.failure).toMatchObject({ code: 'dataset_invalid', outcome: 'failed' });
     });
+  });
+
+  it('whose output cannot be written, or whose dataset is not there, ends at once', async () => {
+    const feed = (path: string) => ({
+      feed: {
+        dataset: {
+          artifact: { id: 'a'.repeat(64) as ArtifactId, kind: 'file' as const, bytes: 1 },
+          format: 'text' as const,
+          recordBytes: null,
+          header: false,
+        },
+        path,
+        seek: null,
+        per: 'chunk' as const,
+      },
+      range: { from: 0, to: 1 },
+    });
+    const path = join(room.directory, 'one-line');
+    await writeFile(path, 'line\n');
+    const directory = join(room.directory, 'unwritable');
+    await mkdir(join(directory, 'stdout'), { recursive: true });
+    const full = await room.run(sh('head -c 1000000 /dev/zero; sleep 1000'), { ...feed(path), directory });
+    expect(full.failure).toMatchObject({ outcome: 'lost', code: 'task_lost' });
+    expect(full.wallMs).toBeLessThan(5_000);
+    const gone = await room.run(sh('true'), feed(join(room.directory, 'no-such-file')));
+    expect(gone.failure).toMatchObject({ outcome: 'failed' });
   });
 
   it('leaves no control group behind', async () => {

@@ -1,4 +1,4 @@
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, type WriteStream } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,14 +11,16 @@ import type { LimitGroup } from './limits/limit-group.ts';
 import { createLimitGroup } from './limits/limit-group.ts';
 import type { OutputTail } from './output-tail.ts';
 import { bytesOf, locate, openDataset, recordsOf, type Extent } from './records/scan.ts';
-import { runProgram, type OutputBudget, type ProgramEnd } from './run-program.ts';
+import { removeDirectory } from './remove-directory.ts';
+import { runProgram, type OutputBudget, type ProgramEnd, type ProgramStart } from './run-program.ts';
+import { directorySize } from './directory-size.ts';
 import {
-  bubblewrapArguments,
   insideLauncher,
   insideOutput,
   insideScript,
   insideSecrets,
   insideWork,
+  sandboxedStart,
 } from './sandbox/bubblewrap.ts';
 
 /** Why a task has no result; `exitCode` when its program said no. */
@@ -74,7 +76,7 @@ export async function runProgramTask(task: ProgramTask, context: TaskContext): P
     : real;
   await layOut(task, real);
   const { command, environment } = commandOf(task, seen, sandboxed ? '/tmp' : real.work);
-  const argv = wrapped(task, init, real, command);
+  const start = startOf(task, init, real, command, environment);
 
   let group: LimitGroup;
   try {
@@ -88,34 +90,49 @@ export async function runProgramTask(task: ProgramTask, context: TaskContext): P
   } catch (error) {
     throw lost(`its limits could not be set: ${String(error)}`);
   }
-  const budget: OutputBudget = { limitBytes: program.limits.outputBytes, printedBytes: 0 };
+  const watched = [real.work, real.output];
   const stdoutPath = join(directory, 'stdout');
-  const stdout = task.feed ? createWriteStream(stdoutPath, { mode: 0o600 }) : null;
-  // A full disk shows when the stream is finished.
-  stdout?.on('error', () => undefined);
-  const dataset = task.feed ? await openDataset(task.feed.path).catch(failedAs('failed')) : null;
-  const run = async (stdin: AsyncIterable<Uint8Array> | null, what: string): Promise<void> => {
-    const end = await runProgram({
-      launcher: init.launcher as string,
-      argv,
-      sandboxed,
-      environment,
-      workingDirectory: real.work,
-      stdin,
-      stdout,
-      tail: context.tail,
-      group,
-      watched: [real.work, real.output],
-      budget,
-      signal: context.signal,
-      graceMs: context.graceMs,
-      lowPriority: context.lowPriority,
-    }).catch(failedAs('failed'));
-    check(end, what, context.signal);
-  };
+  let stdout: WriteStream | null = null;
+  let dataset: FileHandle | null = null;
   try {
+    if (task.feed) {
+      dataset = await openDataset(task.feed.path).catch(failedAs('failed'));
+      stdout = createWriteStream(stdoutPath, { mode: 0o600 });
+      // What is wrong with it shows in the program's end, or when it is finished.
+      stdout.on('error', () => undefined);
+    }
+    const budget: OutputBudget = {
+      limitBytes: program.limits.outputBytes,
+      printedBytes: 0,
+      // Where inputs are copied to the working directory they are no output.
+      givenBytes: await directorySize(watched),
+    };
+    const run = async (stdin: AsyncIterable<Uint8Array> | null, what: string): Promise<void> => {
+      const end = await runProgram({
+        launcher: init.launcher as string,
+        ...start,
+        sandboxed,
+        workingDirectory: real.work,
+        stdin,
+        stdout,
+        tail: context.tail,
+        group,
+        watched,
+        budget,
+        signal: context.signal,
+        graceMs: context.graceMs,
+        lowPriority: context.lowPriority,
+      }).catch(failedAs('failed'));
+      check(end, what, context.signal);
+    };
     context.onStarted();
-    if (task.feed && dataset) await feedPrograms(task, dataset, run, context);
+    // Inputs are mounted there: a link that was left in their way would lead bubblewrap out of what it makes.
+    const again = async (): Promise<void> => {
+      if (!sandboxed) return;
+      await removeDirectory(real.work).catch(failedAs('lost'));
+      await mkdir(real.work, { mode: 0o700 });
+    };
+    if (task.feed && dataset) await feedPrograms(task, dataset, run, again, context);
     else await run(null, '');
     if (!stdout) return await collectOutputs(real.output, task.outputs).catch(failedAs('failed'));
     stdout.end();
@@ -133,6 +150,8 @@ async function feedPrograms(
   task: ProgramTask,
   file: FileHandle,
   run: (stdin: AsyncIterable<Uint8Array>, what: string) => Promise<void>,
+  /** Makes ready for another program. */
+  again: () => Promise<void>,
   { signal, onProgress }: TaskContext,
 ): Promise<void> {
   const { feed, range } = task;
@@ -150,6 +169,7 @@ async function feedPrograms(
   }
   let number = range.from;
   for await (const record of recordsOf(file, feed.dataset, range, feed.seek, signal)) {
+    if (number > range.from) await again();
     await run(once(header ? [await whole(file, header, signal), record] : [record]), `record ${number}: `);
     number += 1;
     onProgress((number - range.from) / Math.max(1, range.to - range.from));
@@ -259,39 +279,56 @@ function systemVariables(): Record<string, string> {
   return Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 }
 
-function wrapped(task: ProgramTask, init: RunnerInit, real: Places, command: readonly string[]): string[] {
-  if (init.sandbox.kind === 'none') return [...command];
+/** The command as the launcher gets it. */
+function startOf(
+  task: ProgramTask,
+  init: RunnerInit,
+  real: Places,
+  command: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): ProgramStart {
+  if (init.sandbox.kind === 'none') return { argv: command, environment, options: null };
   const { program, mounts, directory } = task;
   // Inside, the user's processes are counted anew: there the number can be limited without control groups.
   const counted = init.limits.kind === 'rlimits' && init.launcher !== null;
-  return [
-    init.sandbox.path,
-    ...bubblewrapArguments({
-      workDirectory: real.work,
-      outputDirectory: real.output,
-      readOnly: [
-        { source: join(directory, 'passwd'), inside: '/etc/passwd' },
-        { source: join(directory, 'group'), inside: '/etc/group' },
-        { source: real.secrets, inside: insideSecrets },
-        ...(program.script === null ? [] : [{ source: real.script, inside: insideScript }]),
-        ...(counted ? [{ source: init.launcher, inside: insideLauncher }] : []),
-        ...mounts.map(({ source, path }) => ({ source, inside: join(insideWork, path) })),
-      ],
-      hidden: init.hidden,
-      network: program.network === 'lan',
-      temporaryBytes: Math.min(program.limits.memoryBytes, maxTemporaryBytes),
-    }),
-    ...(counted ? [insideLauncher, '--limit', `nproc=${program.limits.processes}`, '--'] : []),
-    ...command,
-  ];
+  const view = {
+    workDirectory: real.work,
+    outputDirectory: real.output,
+    readOnly: [
+      { source: join(directory, 'passwd'), inside: '/etc/passwd' },
+      { source: join(directory, 'group'), inside: '/etc/group' },
+      { source: real.secrets, inside: insideSecrets },
+      ...(program.script === null ? [] : [{ source: real.script, inside: insideScript }]),
+      ...(counted ? [{ source: init.launcher, inside: insideLauncher }] : []),
+      ...mounts.map(({ source, path }) => ({ source, inside: join(insideWork, path) })),
+    ],
+    hidden: init.hidden,
+    network: program.network === 'lan',
+    temporaryBytes: Math.min(program.limits.memoryBytes, maxTemporaryBytes),
+    environment,
+  };
+  const limited = counted
+    ? [insideLauncher, '--limit', `nproc=${program.limits.processes}`, '--', ...command]
+    : command;
+  try {
+    return { ...sandboxedStart(init.sandbox.path, view, limited), environment: {} };
+  } catch (error) {
+    throw failure('failed', CoveyError.from(error));
+  }
 }
+
+/** Of what ended a program, where it is not its own fault. */
+const outcomes: Readonly<Record<string, 'crashed' | 'lost'>> = {
+  task_memory_exceeded: 'crashed',
+  task_lost: 'lost',
+};
 
 function check({ code, signal, exceeded }: ProgramEnd, what: string, stopping: AbortSignal): void {
   if (stopping.aborted) {
     throw failure('lost', new CoveyError('cancelled', `${what}it was told to end`), code);
   }
   if (exceeded) {
-    const outcome = exceeded.code === 'task_memory_exceeded' ? 'crashed' : 'failed';
+    const outcome = outcomes[exceeded.code] ?? 'failed';
     throw failure(outcome, new CoveyError(exceeded.code, what + exceeded.message), code);
   }
   if (signal !== null) {

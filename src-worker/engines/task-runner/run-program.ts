@@ -1,13 +1,15 @@
 import { spawn } from 'node:child_process';
 import type { WriteStream } from 'node:fs';
 import { constants, setPriority } from 'node:os';
+import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ErrorBody } from '#shared/errors.ts';
 import { setProgramPriority } from '../priority.ts';
 import { directorySize } from './directory-size.ts';
 import type { LimitGroup } from './limits/limit-group.ts';
 import type { OutputTail } from './output-tail.ts';
-import { descendantsOf, trySignal } from './process-tree.ts';
+import { deletedBytes, killWith, treeOf, trySignal } from './process-tree.ts';
+import { optionsFd } from './sandbox/bubblewrap.ts';
 
 export interface ProgramEnd {
   /** null: by a signal. */
@@ -18,12 +20,18 @@ export interface ProgramEnd {
   readonly exceeded: ErrorBody | null;
 }
 
-export interface ProgramOptions {
-  readonly launcher: string;
-  /** The program as it is started: the sandbox with its arguments, or the program itself. */
+/** A program as it is started: its sandbox, or itself. */
+export interface ProgramStart {
   readonly argv: readonly string[];
-  readonly sandboxed: boolean;
+  /** Of the launcher and what it becomes: in a sandbox nothing of the program's own, which may be hostile. */
   readonly environment: Readonly<Record<string, string>>;
+  /** What the sandbox reads from `optionsFd`; null: there is none. */
+  readonly options: string | null;
+}
+
+export interface ProgramOptions extends ProgramStart {
+  readonly launcher: string;
+  readonly sandboxed: boolean;
   readonly workingDirectory: string;
   readonly stdin: AsyncIterable<Uint8Array> | null;
   /** Takes what it prints; null: it is kept in the tail like what it complains of. */
@@ -43,11 +51,14 @@ export interface ProgramOptions {
 export interface OutputBudget {
   readonly limitBytes: number;
   printedBytes: number;
+  /** Lay in the watched directories before it began. */
+  readonly givenBytes: number;
 }
 
 const stopLookMs = 100;
 /** How long its output may still be read once it has ended. */
 const drainMs = 500;
+const endRounds = 10;
 /** How long a killed program may take to disappear. */
 const reapMs = 5_000;
 
@@ -79,7 +90,12 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
     {
       cwd: options.workingDirectory,
       env: { ...options.environment },
-      stdio: [options.stdin ? 'pipe' : 'ignore', 'pipe', 'pipe'],
+      stdio: [
+        options.stdin ? 'pipe' : 'ignore',
+        'pipe',
+        'pipe',
+        ...(options.options === null ? [] : ['pipe' as const]),
+      ],
       windowsHide: true,
     },
   );
@@ -97,6 +113,13 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
     child.once('spawn', () => resolve(child.pid as number));
     child.once('error', reject);
   });
+
+  if (options.options !== null) {
+    const sink = (child.stdio as (Writable | null)[] | undefined)?.[optionsFd];
+    // There is none when nothing could be started; a sandbox that has ended before it read them tells why itself.
+    sink?.on('error', () => undefined);
+    sink?.end(options.options);
+  }
 
   const kill = (): void => {
     const pid = child.pid ?? null;
@@ -130,6 +153,13 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
       stdout.once('drain', () => child.stdout?.resume());
     }
   });
+  // A full disk: nothing would take the program's output any more, and it would wait for ever.
+  const onUnwritable = (error: Error): void => {
+    exceed({ code: 'task_lost', message: `its output could not be written: ${error.message}` });
+    child.stdout?.resume();
+  };
+  if (stdout?.errored) onUnwritable(stdout.errored);
+  stdout?.once('error', onUnwritable);
   if (options.stdin && child.stdin) void feed(child.stdin, options.stdin, exceed);
 
   const stop = async (): Promise<void> => {
@@ -137,9 +167,7 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
     const told = new Set<number>();
     // Again and again: what it starts meanwhile, or while its sandbox is still being made, is told too.
     while (!exited && child.pid !== undefined && performance.now() < deadline) {
-      // The sandbox itself would take its program with it at once.
-      const tree = descendantsOf(child.pid).map(({ pid }) => pid);
-      for (const pid of options.sandboxed ? tree : [child.pid, ...tree]) {
+      for (const pid of addressees(child.pid, options.sandboxed)) {
         if (told.has(pid)) continue;
         told.add(pid);
         trySignal(pid, 'SIGTERM');
@@ -150,7 +178,10 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
     kill();
   };
   const onAbort = (): void => void stop();
+  const bytesWritten = async (): Promise<number> =>
+    (await directorySize(options.watched)) - budget.givenBytes + budget.printedBytes;
   let looking = false;
+  let steppedBack = false;
   const look = async (pid: number): Promise<void> => {
     if (looking || exited) return;
     looking = true;
@@ -160,9 +191,15 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
       if (passed === 'processes') {
         exceed({ code: 'task_failed', message: 'it started more processes than its limit allows' });
       }
-      if (options.lowPriority()) for (const one of descendantsOf(pid)) setProgramPriority(one.pid, true);
-      const written = await directorySize(options.watched);
-      if (written + budget.printedBytes > budget.limitBytes) exceed(tooMuch());
+      const low = options.lowPriority();
+      const tree = treeOf(pid);
+      if (low || steppedBack) for (const one of tree) setProgramPriority(one.pid, low);
+      // Elsewhere the program itself is all that is known.
+      if (tree.length === 0 && low !== steppedBack) setProgramPriority(pid, low);
+      steppedBack = low;
+      const written = await bytesWritten();
+      const removed = deletedBytes(tree, options.workingDirectory);
+      if (written + removed > budget.limitBytes) exceed(tooMuch());
     } finally {
       looking = false;
     }
@@ -178,8 +215,8 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
     const { code, signal } = await ended;
     kill();
     if (!exited) await Promise.race([ended, delay(reapMs, undefined, { ref: false })]);
-    const written = await directorySize(options.watched);
-    if (written + budget.printedBytes > budget.limitBytes) exceed(tooMuch());
+    if (!options.sandboxed) await endWhatIsLeft(options.environment['COVEY_OUTPUT']);
+    if ((await bytesWritten()) > budget.limitBytes) exceed(tooMuch());
     const told = options.sandboxed && code !== null && code > 128 ? crashSignals[code - 128] : undefined;
     const by = signal ?? told ?? null;
     if (by === 'SIGXFSZ') exceed(tooMuch());
@@ -188,7 +225,25 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
   } finally {
     if (timer) clearInterval(timer);
     options.signal.removeEventListener('abort', onAbort);
+    stdout?.off('error', onUnwritable);
   }
+}
+
+/** Again, for what began while it was looked for. */
+async function endWhatIsLeft(output: string | undefined): Promise<void> {
+  for (let round = 0; output !== undefined && round < endRounds; round += 1) {
+    if (killWith(`COVEY_OUTPUT=${output}`) === 0) return;
+    await delay(stopLookMs);
+  }
+}
+
+/** Who is told to end, politely: all of it, as far as it is known. */
+function addressees(pid: number, sandboxed: boolean): number[] {
+  // Windows has no polite way; elsewhere its group is what is known of it.
+  if (process.platform !== 'linux') return [process.platform === 'win32' ? pid : -pid];
+  const tree = treeOf(pid).map((one) => one.pid);
+  // The sandbox itself would take its program with it at once.
+  return sandboxed ? tree.filter((one) => one !== pid) : tree;
 }
 
 /** A program may stop reading whenever it likes; what it has not read is no error. */

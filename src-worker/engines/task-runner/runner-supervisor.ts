@@ -1,9 +1,11 @@
+import { join } from 'node:path';
 import type { RunnerCommand, RunnerEvent, RunnerInit } from '#shared/host/task-runner.ts';
 import type { IndexTask, ProgramTask } from '#shared/host/task-runner.ts';
 import type { TaskId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
-import { sweepGroups } from './limits/probe-limits.ts';
 import type { HostProcess, ProcessHost } from '../../../src-main/nodejs/process-host/process-host.ts';
+import { sweepGroups } from './limits/probe-limits.ts';
+import { killWith } from './process-tree.ts';
 
 export type RunnerNews =
   | Exclude<RunnerEvent, { type: 'hello' | 'log' }>
@@ -22,11 +24,16 @@ export interface RunnerSupervisor {
 
 const idleMs = 60_000;
 const logMs = 5_000;
+/** A runner that has not ended a task so long after its grace hangs: it is ended, and what it runs with it. */
+const hangMs = 30_000;
+const sweepAgainMs = 1_000;
 
 /** Keeps a task runner while there is work for it. */
 export function createRunnerSupervisor(options: {
   readonly processHost: ProcessHost;
   readonly init: () => RunnerInit;
+  /** The directories of tasks are below. */
+  readonly directory: string;
   readonly logger: Logger;
   readonly onNews: (news: RunnerNews) => void;
 }): RunnerSupervisor {
@@ -61,11 +68,18 @@ export function createRunnerSupervisor(options: {
     options.onNews(event);
     rest();
   };
+  /** Ends what programs of a runner that is gone have started; those in a sandbox end by themselves. */
+  const sweep = (): void => {
+    sweepGroups(options.init().limits);
+    killWith(`COVEY_OUTPUT=${join(options.directory, '/')}`);
+  };
   const gone = (ended: HostProcess, detail: string): void => {
     if (host !== ended) return;
     host = null;
     options.logger.warn('the task runner has ended', { reason: detail });
-    sweepGroups(options.init().limits);
+    sweep();
+    // A group can be removed when what was in it has ended.
+    setTimeout(() => sweepGroups(options.init().limits), sweepAgainMs).unref();
     const lost = [...running];
     running.clear();
     for (const resolve of reading.values()) resolve(null);
@@ -81,6 +95,13 @@ export function createRunnerSupervisor(options: {
     send(options.init());
     send({ type: 'priority', low });
   };
+  const endHung = (asked: HostProcess, taskId: TaskId): void => {
+    if (host !== asked || !running.has(taskId)) return;
+    options.logger.warn('the task runner did not end a task and is killed', { task: taskId });
+    asked.kill();
+  };
+  // Of an earlier run of this worker.
+  sweep();
 
   return {
     run(task) {
@@ -98,7 +119,11 @@ export function createRunnerSupervisor(options: {
       send({ type: 'run', task });
       rest();
     },
-    stop: (taskId, graceMs) => send({ type: 'stop', taskId, graceMs }),
+    stop(taskId, graceMs) {
+      send({ type: 'stop', taskId, graceMs });
+      const asked = host;
+      if (asked && running.has(taskId)) setTimeout(() => endHung(asked, taskId), graceMs + hangMs).unref();
+    },
     setPriority(wanted) {
       low = wanted;
       send({ type: 'priority', low });

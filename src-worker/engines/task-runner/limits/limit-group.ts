@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LimitMethod } from '#shared/host/task-runner.ts';
-import { descendantsOf, trySignal } from '../process-tree.ts';
+import { treeOf, trySignal } from '../process-tree.ts';
 
 export interface Wanted {
   readonly memoryBytes: number;
@@ -25,7 +25,7 @@ export interface LimitGroup {
   readonly lookMs: number;
   /** Nothing but looking holds the number of its processes. */
   readonly watched: boolean;
-  /** Looks at what runs below `pid`; @returns the limit that it passed, where the system does not hold it. */
+  /** Looks at `pid` and what runs below it; @returns the limit that it passed, where the system does not hold it. */
   look(pid: number): 'memory' | 'processes' | null;
   usage(): GroupUsage;
   /** Whether the system ended something of it because the memory was used up. */
@@ -230,7 +230,7 @@ function watchedGroup(kind: 'rlimits' | 'job-object', files: readonly string[], 
       ...(kind === 'job-object' ? ['--limit', `nproc=${wanted.processes}`] : []),
     ],
     look(pid) {
-      const tree = descendantsOf(pid);
+      const tree = treeOf(pid);
       for (const one of tree) cpuMs.set(one.pid, one.cpuMs);
       const rssBytes = tree.reduce((sum, one) => sum + one.rssBytes, 0);
       if (tree.length > 0) peakBytes = Math.max(peakBytes ?? 0, rssBytes);
@@ -244,7 +244,7 @@ function watchedGroup(kind: 'rlimits' | 'job-object', files: readonly string[], 
     memoryExceeded: () => exceeded,
     kill(pid) {
       if (pid === null) return;
-      const tree = descendantsOf(pid);
+      const tree = treeOf(pid);
       for (const one of tree) killed.add(one.pid);
       for (const one of tree) trySignal(one.pid, 'SIGKILL');
     },

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LimitMethod } from '#shared/host/task-runner.ts';
-import { descendantsOf, trySignal } from '../process-tree.ts';
+import { treeOf, trySignal } from '../process-tree.ts';
 import { pidsIn } from './limit-group.ts';
 
 /** Where the system tells of control groups; tests have their own. */
@@ -52,7 +52,7 @@ function tryCgroup2(paths: CgroupPaths): string | null {
     if (!wanted.every((name) => controllers('cgroup.subtree_control').includes(name))) {
       // A group with processes of its own has no controllers for its children: they move to one of these.
       const leaf = join(own, 'covey-main');
-      const ours = new Set([process.pid, ...descendantsOf(process.pid).map(({ pid }) => pid)]);
+      const ours = new Set(treeOf(process.pid).map(({ pid }) => pid));
       const members = pidsIn(own);
       if (!members.every((pid) => ours.has(pid))) return null;
       mkdirSync(leaf, { recursive: true });

@@ -1,5 +1,7 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
+import { CoveyError } from '#shared/errors.ts';
+import { networkDeviceOptions } from './network-devices.ts';
 
 /** What one program may see. Paths on the left are of the machine, `inside` are the program's. */
 export interface SandboxView {
@@ -13,7 +15,20 @@ export interface SandboxView {
   readonly network: boolean;
   /** Of memory, for /tmp and /dev/shm each. */
   readonly temporaryBytes: number;
+  /** All that it has. */
+  readonly environment: Readonly<Record<string, string>>;
 }
+
+/** How a program is started in its sandbox. */
+export interface SandboxedStart {
+  /** bubblewrap and the program; what is between them comes by a file descriptor. */
+  readonly argv: readonly string[];
+  /** What is to be read from `optionsFd`. */
+  readonly options: string;
+}
+
+/** The first after the streams. */
+export const optionsFd = 3;
 
 export const insideWork = '/covey/work';
 export const insideOutput = '/covey/output';
@@ -49,22 +64,64 @@ const systemSettings = [
   'ssl/certs',
   'ssl/openssl.cnf',
   'ca-certificates',
-  'pki',
+  // Not all of `pki`: it has private keys beside them, which root could read.
+  'pki/ca-trust',
+  'pki/tls/certs',
+  'pki/tls/cert.pem',
+  'pki/tls/openssl.cnf',
   'fonts',
 ];
 const networkSettings = ['resolv.conf', 'hosts', 'gai.conf', 'host.conf'];
-/** Where NCCL, UCX and hwloc look for the machine's interfaces and how its parts are connected. */
-const networkDevices = ['/sys/devices', '/sys/class/net', '/sys/class/infiniband', '/sys/bus/pci'];
+/** Of /proc, what tells of the whole machine and is closed to all but root: the account that runs Covey may be root. */
+const hiddenKnowledge = [
+  'acpi',
+  'asound',
+  'scsi',
+  'kcore',
+  'keys',
+  'key-users',
+  'kpagecgroup',
+  'kpagecount',
+  'kpageflags',
+  'latency_stats',
+  'pagetypeinfo',
+  'sched_debug',
+  'slabinfo',
+  'timer_list',
+  'vmallocinfo',
+];
 
 /** Not root inside, whoever runs Covey: some programs refuse to be root. */
 const insideUser = '1000';
 
 /**
- * Arguments of bubblewrap up to the program: namespaces of its own for users, processes, network, IPC and host name;
- * no capability, no further user namespaces, no terminal; the system read-only, the task's directory, and nothing else
- * of the machine's files.
+ * Starts a command in bubblewrap: namespaces of its own for users, processes, network, IPC and host name; no capability,
+ * no further user namespaces, no terminal; the system read-only, the task's directory, and nothing else of the
+ * machine's files.
+ *
+ * The environment goes to bubblewrap as options, by a descriptor like all of them, and is set for the program alone:
+ * the launcher and bubblewrap run outside, and a variable such as LD_PRELOAD would run code in them.
+ * @throws CoveyError `job_invalid` for text that cannot be passed on
  */
-export function bubblewrapArguments(view: SandboxView): string[] {
+export function sandboxedStart(path: string, view: SandboxView, command: readonly string[]): SandboxedStart {
+  const options = optionsOf(view);
+  for (const [name, value] of Object.entries(view.environment)) {
+    // One that ended early would go on as options of bubblewrap.
+    if (name === '' || /[=\0]/.test(name) || value.includes('\0')) {
+      throw new CoveyError(
+        'job_invalid',
+        `the variable ${JSON.stringify(name)} holds a character that none can`,
+      );
+    }
+    options.push('--setenv', name, value);
+  }
+  return {
+    argv: [path, '--args', String(optionsFd), '--', ...command],
+    options: options.map((option) => `${option}\0`).join(''),
+  };
+}
+
+function optionsOf(view: SandboxView): string[] {
   const args = [
     '--unshare-user',
     '--unshare-all',
@@ -75,6 +132,7 @@ export function bubblewrapArguments(view: SandboxView): string[] {
     ...['--uid', insideUser, '--gid', insideUser, '--cap-drop', 'ALL', '--hostname', 'covey'],
     ...['--proc', '/proc', '--dev', '/dev'],
   ];
+  for (const name of hiddenKnowledge) args.push(...covered(`/proc/${name}`));
   for (const directory of ['/tmp', '/dev/shm']) {
     args.push('--size', String(view.temporaryBytes), '--tmpfs', directory);
   }
@@ -82,15 +140,27 @@ export function bubblewrapArguments(view: SandboxView): string[] {
   for (const name of [...systemSettings, ...(view.network ? networkSettings : [])]) {
     args.push('--ro-bind-try', `/etc/${name}`, `/etc/${name}`);
   }
-  if (view.network) for (const path of networkDevices) args.push('--ro-bind-try', path, path);
+  if (view.network) args.push(...networkDeviceOptions());
   for (const device of computeDevices()) args.push('--dev-bind-try', device, device);
   for (const directory of view.hidden) {
     if (systemDirectories.some((shown) => contains(shown, directory))) args.push('--tmpfs', directory);
   }
   args.push('--bind', view.workDirectory, insideWork, '--bind', view.outputDirectory, insideOutput);
   for (const { source, inside } of view.readOnly) args.push('--ro-bind', source, inside);
-  args.push('--chdir', insideWork, '--');
+  // Settings of the kernel are root's to write, also without capabilities. And what holds all this together is memory
+  // without a limit: nothing more can be put there.
+  for (const directory of ['/proc', '/dev', '/']) args.push('--remount-ro', directory);
+  args.push('--chdir', insideWork);
   return args;
+}
+
+/** Puts nothing over a file or directory of /proc, where there is one. */
+function covered(path: string): string[] {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) return [];
+  return found.isDirectory()
+    ? ['--size', '4096', '--tmpfs', path, '--remount-ro', path]
+    : ['--ro-bind', '/dev/null', path];
 }
 
 /** Of accelerators: a program that trains needs them. Displays, disks and input devices are not there. */

@@ -1,10 +1,10 @@
-import { mkdtemp, mkdir, rm } from 'node:fs/promises';
+import { mkdtemp, mkdir, rm, writeFile } from 'node:fs/promises';
 import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Sandbox } from '#shared/host/task-runner.ts';
 import { runCommand } from '../../../../src-main/nodejs/run-command.ts';
-import { bubblewrapArguments } from './bubblewrap.ts';
+import { optionsFd, sandboxedStart } from './bubblewrap.ts';
 
 const probeMs = 10_000;
 
@@ -31,15 +31,23 @@ export async function probeSandbox(
     const workDirectory = join(directory, 'work');
     const outputDirectory = join(directory, 'output');
     await Promise.all([mkdir(workDirectory), mkdir(outputDirectory)]);
-    const args = bubblewrapArguments({
-      workDirectory,
-      outputDirectory,
-      readOnly: [],
-      hidden: [],
-      network: false,
-      temporaryBytes: 2 ** 20,
-    });
-    const ran = await runCommand(path, [...args, '/bin/sh', '-c', 'echo inside'], probeMs);
+    const { argv, options } = sandboxedStart(
+      path,
+      {
+        workDirectory,
+        outputDirectory,
+        readOnly: [],
+        hidden: [],
+        network: false,
+        temporaryBytes: 2 ** 20,
+        environment: {},
+      },
+      ['/bin/sh', '-c', 'echo inside'],
+    );
+    const optionsFile = join(directory, 'options');
+    await writeFile(optionsFile, options);
+    const withOptions = `exec ${optionsFd}< "$0" && exec "$@"`;
+    const ran = await runCommand('/bin/sh', ['-c', withOptions, optionsFile, ...argv], probeMs);
     if (ran.ok && ran.code === 0 && ran.stdout.trim() === 'inside') {
       return { sandbox: { kind: 'bubblewrap', path }, problem: null };
     }
