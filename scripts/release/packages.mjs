@@ -82,9 +82,12 @@ function locate(name, from) {
   }
 }
 
-/** What is no part of a running program: sources, types, tests, documentation. */
+/**
+ * What is no part of a running program: sources, types, tests, documentation. Folders count at the top of a package only:
+ * further down a name such as `doc` may be that of code.
+ */
 const unneeded =
-  /(^|\/)(deps|src|test|tests|docs?|examples?|\.github|coverage)$|\.(d\.[mc]?ts|[mc]?ts|map|md|markdown|gyp|flow)$|(^|\/)\.[^/]*$/i;
+  /^(deps|src|tests?|docs?|examples?|\.github|coverage)$|\.(d\.[mc]?ts|[mc]?ts|map|md|markdown|gyp|flow)$|(^|\/)\.[^/]*$/i;
 
 /**
  * Copies packages, without what only their development needs, and of native ones what this platform needs.
