@@ -161,7 +161,9 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
       await newJob('Kernel', 'the sum');
       await upload('Input', 'numbers.i64', numbers);
       // From the file's name.
-      expect(await page.getByRole('combobox', { name: 'Type of the elements' }).inputValue()).toBe('i64');
+      expect(await page.getByRole('combobox', { name: 'Type of the elements' }).inputValue()).toBe(
+        'i64: whole, 8 bytes',
+      );
       await page.getByLabel('Partitions', { exact: true }).fill(String(manyPartitions));
       await submit();
       await heading('the sum');

@@ -160,7 +160,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
     {
       id: 'holders',
       title: 'Machines with it',
-      width: 'minmax(130px, 2fr)',
+      width: 'minmax(154px, 2fr)',
       sortBy: byServer,
       cell: cell(({ holders }) =>
         holders.length === 0 ? (

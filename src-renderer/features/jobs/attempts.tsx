@@ -12,7 +12,7 @@ import { formatBytes } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useRead } from '../../queries/queries.ts';
 import { saveAs } from '../events/download.tsx';
-import { outcomeWords, timeText } from './job-words.ts';
+import { outcomeWords, sentence, timeText } from './job-words.ts';
 import classes from './jobs.module.css';
 import { terminalText } from './terminal-text.ts';
 
@@ -37,7 +37,7 @@ export function Attempts(props: {
       opened
       size="xl"
       onClose={onClose}
-      title={`${part.charAt(0).toUpperCase()}${part.slice(1)} ${index}`}
+      title={`${sentence(part)} ${index}`}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
       {error !== null ? (
@@ -87,7 +87,7 @@ function Facts({ task }: { readonly task: TaskView }) {
       </Group>
       {error !== null && (
         <Text size="sm" mt={4} className={classes['bad'] ?? ''}>
-          {plainText(error.message)}
+          {sentence(plainText(error.message))}
         </Text>
       )}
     </div>

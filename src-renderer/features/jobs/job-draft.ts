@@ -149,8 +149,7 @@ export function checkDraft(draft: JobDraft): CheckedDraft {
 
 function messageOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is needed';
-  // Of a name in a record, what is wrong with the name.
-  return issue.code === 'invalid_key' ? (issue.issues[0]?.message ?? issue.message) : issue.message;
+  return issue.message;
 }
 
 function covers(field: string, other: string): boolean {

@@ -180,14 +180,13 @@ const columns: readonly Column<WindowRow<JobSummary>>[] = [
   {
     id: 'name',
     title: 'Name',
-    width: 'minmax(180px, 2.5fr)',
+    width: 'minmax(150px, 2.5fr)',
     cell: cell(({ id, name }) => (
       <Anchor inherit href={hrefTo('jobs', id)} onClick={(event) => event.stopPropagation()}>
         <Name>{name}</Name>
       </Anchor>
     )),
   },
-  { id: 'kind', title: 'Kind', width: '110px', cell: cell(({ kind }) => kindWords[kind]) },
   {
     id: 'status',
     title: 'Status',
@@ -209,6 +208,7 @@ const columns: readonly Column<WindowRow<JobSummary>>[] = [
         `${formatCount(done)} of ${formatCount(total)} done${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
     ),
   },
+  { id: 'kind', title: 'Kind', width: '110px', cell: cell(({ kind }) => kindWords[kind]) },
   {
     id: 'left',
     title: 'Time',

@@ -94,6 +94,11 @@ export function partitionsText({
   return parts.join(', ');
 }
 
+/** Reasons are written to follow a name: alone they begin with a capital letter. */
+export function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}
+
 /** Short times in more detail: `12 ms`, `1.2 s`, `3 min`. */
 export function timeText(ms: number): string {
   return ms < 9_950 ? formatMs(ms) : formatDuration(ms);

@@ -1,11 +1,14 @@
 import { Autocomplete } from '@mantine/core';
 import {
+  elementBytes,
   elementTypeSchema,
   kernelNameSchema,
   kernelTypes,
+  type ElementType,
   type KernelName,
 } from '#shared/domain/kernel-call.ts';
 import { Section } from '../../components/page.tsx';
+import { plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
 import { useDeployments } from '../../queries/queries.ts';
 import { ArtifactField } from './artifact-field.tsx';
@@ -20,8 +23,6 @@ import {
 import type { JobDraft } from './job-draft.ts';
 import classes from './jobs.module.css';
 import { ProgramFields } from './program-fields.tsx';
-
-const same = (value: string) => ({ value, label: value });
 
 /** What only this kind of work has. */
 export function KindFields() {
@@ -84,6 +85,16 @@ const kernelWords: Readonly<Record<KernelName, string>> = {
   histogram: 'histogram: how many lie in each bin',
 };
 
+/** `i32: whole, 4 bytes` */
+function typeText(type: ElementType): string {
+  const what = type.startsWith('f')
+    ? 'with decimals'
+    : type.startsWith('u')
+      ? 'whole, never negative'
+      : 'whole';
+  return `${type}: ${what}, ${plural(elementBytes[type], 'byte')}`;
+}
+
 function KernelFields() {
   const { draft, set } = useJobForm();
   const kernel = kernelNameSchema.safeParse(draft.kernel).data ?? 'sum';
@@ -92,12 +103,18 @@ function KernelFields() {
   return (
     <Section title="Kernel" lead="Built in: runs on all processors that a machine lends.">
       <div className={classes['fields']}>
+        <div className={classes['wide']}>
+          <ChoiceField
+            of="kernel"
+            label="Kernel"
+            data={kernelNameSchema.options.map((value) => ({ value, label: kernelWords[value] }))}
+          />
+        </div>
         <ChoiceField
-          of="kernel"
-          label="Kernel"
-          data={kernelNameSchema.options.map((value) => ({ value, label: kernelWords[value] }))}
+          of="type"
+          label="Type of the elements"
+          data={kernelTypes[kernel].map((value) => ({ value, label: typeText(value) }))}
         />
-        <ChoiceField of="type" label="Type of the elements" data={kernelTypes[kernel].map(same)} />
         <div className={classes['wide']}>
           <ArtifactField
             label="Input"

@@ -23,7 +23,7 @@ import { readKey } from '../../queries/queries.ts';
 import { useRowWindow, windowRows, type WindowRow } from '../../queries/row-window.ts';
 import { useNow } from '../../stores/clock.ts';
 import { Attempts } from './attempts.tsx';
-import { partitionStatusWords, partWord, timeText } from './job-words.ts';
+import { partitionStatusWords, partWord, sentence, timeText } from './job-words.ts';
 import classes from './jobs.module.css';
 
 type Row = WindowRow<PartitionView>;
@@ -34,7 +34,7 @@ export function Partitions({ job }: { readonly job: JobView }) {
   const [status, setStatus] = useState<PartitionStatus | null>(null);
   const [shown, setShown] = useState<number | null>(null);
   const part = partWord(job.kind);
-  const title = `${part.charAt(0).toUpperCase()}${part.slice(1)}s`;
+  const title = `${sentence(part)}s`;
   const isCounted = job.kind === 'command' || job.kind === 'gang';
   const columns = useMemo(
     () => columnsOf(part, setShown).filter(({ id }) => id !== 'range' || !isCounted),
@@ -293,7 +293,7 @@ function Time({ view: { startedAt, finishedAt, status } }: { readonly view: Part
 function Why({ view: { error, nextAttemptAt } }: { readonly view: PartitionView }) {
   const now = useNow(nextAttemptAt === null ? 3_600_000 : 1_000);
   if (error === null) return null;
-  const text = plainText(error.message);
+  const text = sentence(plainText(error.message));
   const again =
     nextAttemptAt === null || nextAttemptAt <= now ? '' : `, tried again ${formatAgo(nextAttemptAt, now)}`;
   return (
