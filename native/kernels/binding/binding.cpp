@@ -449,11 +449,11 @@ napi_value start_run(napi_env env, napi_callback_info info) {
         fail(env, nullptr, "no handle could be made");
     }
     check(env, napi_type_tag_object(env, object, &run_tag));
-    check(env, napi_create_reference(env, arguments.values[13], 1, &run->callback));
     run->partial = ck_partial_new(&call);
     if (run->partial == nullptr) {
         fail(env, nullptr, ck_status_text(CK_NO_MEMORY));
     }
+    check(env, napi_create_reference(env, arguments.values[13], 1, &run->callback));
     for (Mapping *mapping : { a, b }) {
         if (mapping != nullptr) {
             mapping->uses++;
@@ -558,6 +558,7 @@ void initialise(napi_env env, napi_value exports) {
     check(env, napi_unref_threadsafe_function(env, addon->ended));
     // After the function above, so that it is called before that is closed.
     check(env, napi_add_env_cleanup_hook(env, end_runs, addon));
+    set(env, exports, "abiVersion", static_cast<uint64_t>(ck_abi_version()));
     add_function(env, exports, "open", guarded<open_mapping>, addon);
     add_function(env, exports, "close", guarded<close_mapping>, addon);
     add_function(env, exports, "size", guarded<mapping_bytes>, addon);

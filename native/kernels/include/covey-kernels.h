@@ -22,6 +22,11 @@ extern "C" {
 
 enum { CK_BLOCK_BYTES = 4 << 20, CK_MAX_BINS = 65536, CK_MAX_THREADS = 256 };
 
+/* Rises with every change of what is below: numbers, structures, functions, results. */
+enum { CK_ABI_VERSION = 1 };
+/* Of the library itself, for those that were compiled at another time. */
+uint32_t ck_abi_version(void);
+
 typedef enum ck_kernel {
     CK_SUM,         /* i32 i64 f32 f64 */
     CK_XOR,         /* u8 u16 u32 u64: all elements, to one */
@@ -93,6 +98,7 @@ typedef struct ck_partial {
     uint64_t value;
     /* histogram */
     uint32_t bins;
+    double low, high;
     uint64_t *counts; /* bins, then: below low, at or above high, NaN */
 } ck_partial;
 

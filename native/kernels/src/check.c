@@ -15,6 +15,8 @@ static const unsigned taken_types[CK_KERNELS] = {
     [CK_HISTOGRAM] = EVERY_TYPE,
 };
 
+uint32_t ck_abi_version(void) { return CK_ABI_VERSION; }
+
 size_t ck_element_bytes(ck_type type) {
     static const uint8_t bytes[CK_TYPES] = { 4, 8, 4, 8, 1, 2, 4, 8 };
     return bytes[type];

@@ -2,9 +2,28 @@
 #ifndef CK_INTERNAL_H
 #define CK_INTERNAL_H
 
+#include <float.h>
 #include <string.h>
 
 #include "covey-kernels.h"
+
+/*
+ * What sums are exact by: each operation is rounded to its type, once, and done as it is written. The build asks for
+ * that; here it is made sure of, whatever came from somebody's environment.
+ */
+#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "the kernels need floating point as the standard has it: no -ffast-math"
+#endif
+/* 16 is said where there are floats of 16 bits; doubles are doubles there too. */
+#if !defined(_MSC_VER) && FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+#error "the kernels need doubles that are computed as doubles: -mfpmath=sse"
+#endif
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the kernels read little-endian elements as they are"
+#endif
+#if defined(_MSC_VER) && !defined(__clang__)
+#pragma fp_contract(off)
+#endif
 
 #ifdef __cplusplus
 extern "C" {

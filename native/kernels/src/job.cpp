@@ -197,8 +197,10 @@ private:
 ck_job *ck_job_start(const ck_call *call, const ck_input *input, ck_partial *partial, ck_done done, void *context,
                      ck_status *status) {
     *status = ck_check(call, input);
-    if (*status == CK_OK && (partial->kernel != call->kernel || partial->type != call->type ||
-                             partial->bins != (call->kernel == CK_HISTOGRAM ? call->bins : 0))) {
+    const bool has_bins = call->kernel == CK_HISTOGRAM;
+    if (*status == CK_OK &&
+        (partial->kernel != call->kernel || partial->type != call->type ||
+         (has_bins && (partial->bins != call->bins || partial->low != call->low || partial->high != call->high)))) {
         *status = CK_MISMATCH;
     }
     if (*status != CK_OK) {

@@ -17,6 +17,8 @@ ck_partial *ck_partial_new(const ck_call *call) {
     partial->type = call->type;
     if (call->kernel == CK_HISTOGRAM) {
         partial->bins = call->bins;
+        partial->low = call->low;
+        partial->high = call->high;
         partial->counts = calloc((size_t) call->bins + 3, sizeof *partial->counts);
         if (partial->counts == NULL) {
             free(partial);
@@ -55,7 +57,8 @@ static void take_value(ck_partial *partial, uint64_t value, uint64_t numbers) {
 }
 
 ck_status ck_partial_combine(ck_partial *into, const ck_partial *from) {
-    if (into->kernel != from->kernel || into->type != from->type || into->bins != from->bins) {
+    if (into->kernel != from->kernel || into->type != from->type || into->bins != from->bins ||
+        into->low != from->low || into->high != from->high) {
         return CK_MISMATCH;
     }
     switch (into->kernel) {

@@ -224,4 +224,18 @@ void mismatch() {
     other = sum;
     other.kernel = CK_MIN;
     CHECK(refused(other), "kernel");
+
+    const ck_call bins = { CK_HISTOGRAM, CK_U8, CK_ISA_BEST, 1, 4, 0, 100 };
+    const Partial histogram(ck_partial_new(&bins));
+    for (const ck_call &call : { ck_call{ CK_HISTOGRAM, CK_U8, CK_ISA_BEST, 1, 5, 0, 100 },
+                                 ck_call{ CK_HISTOGRAM, CK_U8, CK_ISA_BEST, 1, 4, 1, 100 },
+                                 ck_call{ CK_HISTOGRAM, CK_U8, CK_ISA_BEST, 1, 4, 0, 101 } }) {
+        const Partial from(ck_partial_new(&call));
+        const ck_input nothing = { nullptr, nullptr, 0, 0 };
+        ck_status status;
+        CHECK(ck_partial_combine(histogram.get(), from.get()) == CK_MISMATCH, "other bins");
+        CHECK(ck_job_start(&call, &nothing, histogram.get(), Ended::done, nullptr, &status) == nullptr &&
+                  status == CK_MISMATCH,
+              "a run into other bins");
+    }
 }

@@ -15,6 +15,9 @@ void arguments();
 void mismatch();
 void guard_pages();
 void truncated_file();
+void shrinking_file();
+void large_input();
+void float_environment();
 
 int main(int argc, char **argv) {
     static const struct {
@@ -35,6 +38,9 @@ int main(int argc, char **argv) {
         { "mismatch", mismatch },
         { "guard-pages", guard_pages },
         { "truncated-file", truncated_file },
+        { "shrinking-file", shrinking_file },
+        { "large-input", large_input },
+        { "float-environment", float_environment },
     };
     for (const auto &one : cases) {
         if (argc == 2 && std::strcmp(argv[1], one.name) == 0) {

@@ -58,7 +58,8 @@ export interface RunningKernel {
   cancel(): void;
 }
 
-/** The order is that of native/kernels/include/covey-kernels.h. */
+/** CK_ABI_VERSION of native/kernels/include/covey-kernels.h, whose numbers these are. */
+const abiVersion = 1;
 const kernelNumbers = ['sum', 'xor', 'dot_product', 'min', 'max', 'histogram'] as const;
 const typeNumbers = ['i32', 'i64', 'f32', 'f64', 'u8', 'u16', 'u32', 'u64'] as const;
 const isaNumbers = ['best', ...kernelIsas] as const;
@@ -82,6 +83,7 @@ interface RawPartial {
   readonly counts?: BigUint64Array;
 }
 interface NativeModule {
+  readonly abiVersion?: number;
   open(path: string, offset: number, bytes: number | null): Handle;
   close(mapping: Handle): void;
   size(mapping: Handle): number;
@@ -114,7 +116,7 @@ interface NativeModule {
 
 /**
  * @param file absolute path of `covey-kernels.node`
- * @throws CoveyError `kernels_unavailable` with the system's words
+ * @throws CoveyError `kernels_unavailable` with the system's words, or because it is of another version
  */
 export function loadKernelLibrary(file: string): KernelLibrary {
   let native: NativeModule;
@@ -123,6 +125,13 @@ export function loadKernelLibrary(file: string): KernelLibrary {
   } catch (error) {
     const words = error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error);
     throw new CoveyError('kernels_unavailable', `the kernel library does not load: ${words}`);
+  }
+  if (native.abiVersion !== abiVersion) {
+    throw new CoveyError(
+      'kernels_unavailable',
+      `the kernel library is of version ${native.abiVersion ?? 'unknown'} and this program wants ${abiVersion}: ` +
+        'the engine directory is of another version of Covey',
+    );
   }
   const isas = kernelIsas.filter((isa) => native.hasIsa(isaNumbers.indexOf(isa))).reverse();
   const handles = new WeakMap<KernelFile, { readonly mapping: Handle; readonly offset: number }>();
@@ -137,7 +146,10 @@ export function loadKernelLibrary(file: string): KernelLibrary {
       } catch (error) {
         throw new CoveyError('dataset_invalid', `cannot be opened: ${(error as Error).message}`, {}, error);
       }
-      const opened: KernelFile = { bytes: native.size(mapping), close: () => native.close(mapping) };
+      const opened: KernelFile = {
+        bytes: native.size(mapping),
+        close: () => native.close(mapping),
+      };
       handles.set(opened, { mapping, offset });
       return opened;
     },
@@ -212,7 +224,10 @@ function describePartial(call: KernelCall, raw: RawPartial): KernelPartial {
   if (raw.finite !== undefined) {
     return {
       ...common,
-      finite: formatExactBinary({ integer: raw.finite, exponent: raw.exponent ?? 0 }),
+      finite: formatExactBinary({
+        integer: raw.finite,
+        exponent: raw.exponent ?? 0,
+      }),
       nan,
       positiveInfinities: raw.positiveInfinities ?? 0,
       negativeInfinities: raw.negativeInfinities ?? 0,
@@ -224,5 +239,9 @@ function describePartial(call: KernelCall, raw: RawPartial): KernelPartial {
     return { ...common, under, over, nan: none, counts } as KernelPartial;
   }
   if (kernel === 'xor') return { ...common, value: String(raw.value) } as KernelPartial;
-  return { ...common, nan, value: raw.value === null ? null : String(raw.value) } as KernelPartial;
+  return {
+    ...common,
+    nan,
+    value: raw.value === null ? null : String(raw.value),
+  } as KernelPartial;
 }

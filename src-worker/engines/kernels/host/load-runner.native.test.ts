@@ -48,6 +48,34 @@ it('counts ranges in elements, and refuses those that are not in the input', asy
   expect(() => loaded.runner.open(workOf(input, join(directory, 'none')))).toThrow(/cannot be opened/);
 });
 
+it('runs on machines with more processors than the library has threads', async () => {
+  const input = join(directory, 'wide');
+  await writeFile(input, '');
+  await truncate(input, 16 * 1024 * 1024);
+  const work = loaded.runner.open(workOf(input));
+  const call = { kernel: 'sum', type: 'i32' } as const;
+  expect(await work.run(call, 0, 4 * 1024 * 1024, { ...ignore, threads: 384 })).toMatchObject({ total: '0' });
+  work.close();
+});
+
+it('is refused what becomes shorter while it is open, and reads on in other files', async () => {
+  const input = join(directory, 'shrinking');
+  await writeFile(input, '');
+  await truncate(input, 64 * 1024 * 1024);
+  const work = loaded.runner.open(workOf(input));
+  const call = { kernel: 'sum', type: 'i32' } as const;
+  await truncate(input, 4096);
+  await expect(work.run(call, 0, 16 * 1024 * 1024, ignore)).rejects.toMatchObject({
+    code: 'dataset_invalid',
+  });
+  work.close();
+  const other = join(directory, 'whole');
+  await writeFile(other, Int32Array.of(1, 2));
+  const whole = loaded.runner.open(workOf(other));
+  expect(await whole.run(call, 0, 2, ignore)).toMatchObject({ total: '3' });
+  whole.close();
+});
+
 it('tells how far it is, and ends when the signal says so', async () => {
   const input = join(directory, 'large');
   await writeFile(input, '');

@@ -12,6 +12,8 @@ export interface LoadedRunner {
 
 const libraryName = 'covey-kernels.node';
 const progressMs = 100;
+/** What the library takes: machines may have more processors, and no more memory to keep them busy. */
+const mostThreads = 256;
 
 /** The native library of this system; rejects with the reason when there is none. */
 export async function loadRunner(engineDirectory: string | null): Promise<LoadedRunner> {
@@ -40,7 +42,10 @@ function openWork(library: KernelLibrary, inputPath: string, secondPath: string 
       if (toByte > input.bytes || (second && toByte > second.bytes)) {
         throw new CoveyError('dataset_invalid', `elements ${from} to ${to} are not in the input`);
       }
-      const running = library.start({ call, input, second, fromByte, toByte, threads });
+      const running = library.start({
+        ...{ call, input, second, fromByte, toByte },
+        threads: Math.min(threads, mostThreads),
+      });
       // A small one is over before anybody could ask how far it is.
       if (toByte - fromByte <= smallBytes) return running.partial;
       return watched(running, toByte - fromByte, signal, onProgress);
