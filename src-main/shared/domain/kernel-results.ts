@@ -241,11 +241,14 @@ export function kernelValue(call: KernelCall, partial: KernelPartial): KernelVal
 }
 
 /**
- * The value of a job from the partial results of its partitions, in any order.
+ * The value of a job from the partial results of its partitions, in any order. One after the other, so that thousands
+ * of histograms need no more room than two.
  * @throws {RangeError} when one of them belongs to another call: check what comes from outside with `readPartial`
  */
-export function combineKernel(call: KernelCall, partials: readonly KernelPartial[]): KernelValue {
-  return kernelValue(call, partials.reduce(combinePartials, emptyPartial(call)));
+export function combineKernel(call: KernelCall, partials: Iterable<KernelPartial>): KernelValue {
+  let total = emptyPartial(call);
+  for (const partial of partials) total = combinePartials(total, partial);
+  return kernelValue(call, total);
 }
 
 /** As addition of doubles has it: a NaN, or infinities of both signs, give NaN. */

@@ -50,14 +50,19 @@ function reduce(
   work: Extract<Work, { kind: 'kernel' }>,
   results: Iterable<PartitionResult>,
 ): JobResult['value'] {
-  const partials: KernelPartial[] = [];
+  const value = combineKernel(work.call, partialsOf(work, results));
+  return typeof value === 'object' && value !== null ? { ...value, counts: [...value.counts] } : value;
+}
+
+function* partialsOf(
+  work: Extract<Work, { kind: 'kernel' }>,
+  results: Iterable<PartitionResult>,
+): Iterable<KernelPartial> {
   for (const { index, result } of results) {
     const partial = readPartial(work.call, result.value);
     if (!partial.ok) throw new CoveyError('task_failed', `Partition ${index}: ${partial.error}.`);
-    partials.push(partial.value);
+    yield partial.value;
   }
-  const value = combineKernel(work.call, partials);
-  return typeof value === 'object' && value !== null ? { ...value, counts: [...value.counts] } : value;
 }
 
 /** `<output>` where there is one partition, else `<index>/<output>`. */
