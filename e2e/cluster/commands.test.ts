@@ -1,4 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import path from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import type { ArtifactView } from '#shared/domain/artifact.ts';
@@ -6,6 +7,7 @@ import type { JobView } from '#shared/domain/job.ts';
 import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
 import { runCovey } from '../support/cli.ts';
 import type { RunningController, RunningNode } from '../support/cluster.ts';
+import { stillRuns } from '../support/processes.ts';
 import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
 
@@ -30,13 +32,13 @@ beforeEach(async () => {
   );
 });
 
-async function startWorker(name: string, commands: boolean): Promise<RunningNode> {
+async function startWorker(name: string, commands: boolean, kinds: object = {}): Promise<RunningNode> {
   const dataDirectory = path.join(cluster.current.directory, name);
   mkdirSync(dataDirectory, { mode: 0o700 });
-  writeFileSync(path.join(dataDirectory, 'config.json'), JSON.stringify({ lend: { kinds: { commands } } }), {
-    mode: 0o600,
-  });
-  return cluster.current.startWorker({ name, dataDirectory, join: await controller.invite() });
+  const config = { lend: { kinds: { commands, ...kinds } } };
+  writeFileSync(path.join(dataDirectory, 'config.json'), JSON.stringify(config), { mode: 0o600 });
+  const join = await controller.invite();
+  return cluster.current.startWorker({ name, dataDirectory, join, api: '127.0.0.1:0' });
 }
 
 async function put(target: string): Promise<string> {
@@ -114,6 +116,55 @@ test('a job that only a machine could run that forbids it waits, and says why', 
   );
   expect(view.status).toBe('queued');
   expect(view.shares.find(({ nodeName }) => nodeName === 'wary')?.whyNot).toMatch(/program|command/i);
+});
+
+test('a machine whose owner lets no models run on it runs programs and kernels', async () => {
+  await startWorker('modest', true, { inference: false });
+  const requires = { nodes: ['modest'] };
+  expect(await finished({ kind: 'command', command: ['true'], requires })).toMatchObject({ status: 'done' });
+  const file = path.join(cluster.current.directory, 'numbers.i32');
+  writeFileSync(file, Buffer.alloc(4 * 1_000, 1));
+  const input = await put(file);
+  const sum = await finished({ kind: 'kernel', kernel: 'sum', type: 'i32', input, requires });
+  expect(sum).toMatchObject({ status: 'done' });
+  expect(await controller.client.call('node', { params: { node: 'modest' } })).toMatchObject({
+    status: 'ready',
+    eligible: false,
+    ineligibleReasons: ['lets no models run on it'],
+  });
+});
+
+test('a machine that is taken back lets a program compute last, for half a minute, and the job waits', async () => {
+  const lend = (enabled: boolean) => willing.client.call('setSettings', { body: { lend: { enabled } } });
+  const { id } = await api<JobView>('POST', '/api/jobs', {
+    kind: 'command',
+    script: '[ "$COVEY_ATTEMPT" = 1 ] && exec sleep 1000.25; echo again',
+  });
+  const program = await waitFor(
+    'the program to run',
+    () => willing.processes().find(({ command }) => command === 'sleep 1000.25') ?? null,
+    20_000,
+  );
+  await lend(false);
+  const tookBackAt = Date.now();
+  await waitFor('it to step back', () => getPriority(program.pid) === 19, 4_000);
+  await waitFor('it to end', () => !stillRuns(program), 40_000);
+  const runMs = Date.now() - tookBackAt;
+  expect(runMs).toBeGreaterThan(25_000);
+  expect(runMs).toBeLessThan(40_000);
+  const { tasks } = await api<{ tasks: { outcome: string; error: { code: string } | null }[] }>(
+    'GET',
+    `/api/tasks?job=${id}`,
+  );
+  expect(tasks[0]).toMatchObject({ outcome: 'lost', error: { code: 'node_gave_way' } });
+  const waiting = await api<JobView>('GET', `/api/jobs/${id}`);
+  expect(waiting.shares.find(({ nodeName }) => nodeName === 'willing')?.whyNot).toContain('not lent now');
+  await lend(true);
+  await waitFor(
+    'it to be done',
+    async () => (await api<JobView>('GET', `/api/jobs/${id}`)).status === 'done' || null,
+    20_000,
+  );
 });
 
 test('records of a dataset are mapped in order', async () => {
