@@ -353,6 +353,20 @@ describe('gangs', () => {
     expect(partitions.map(({ tasks }) => tasks[0]?.nodeId[0])).toEqual(['a', 'a', 'b', 'b']);
   });
 
+  test('exclusive: not again before the lease of a rank that was lost is over', async () => {
+    const simulation = covey();
+    const workers = ['a', 'b', 'c'].map((name) => simulation.worker(name, { speed: 0.01 }));
+    submit(simulation, { ...gang(2, 1), exclusive: true });
+    await simulation.until(() => job(simulation).course.gang?.goAt != null, 5_000);
+    const lost = workers.find(({ id }) => id === job(simulation).partitions[0]?.tasks[0]?.nodeId);
+    if (!lost) throw new Error('nobody has rank 0');
+    const lostAt = simulation.now;
+    simulation.disconnect(lost, 1_000_000);
+    await simulation.until(() => job(simulation).course.gang?.start === 2, 200_000);
+    expect(simulation.now - lostAt).toBeGreaterThan(119_000);
+    expect(simulation.now - lostAt).toBeLessThan(130_000);
+  });
+
   test('one rank that fails ends all; all start again as often as allowed', async () => {
     const simulation = covey();
     simulation.worker('a', { cpus: 4, speed: 0.2 });

@@ -238,7 +238,8 @@ function settled(job: JobRecord, at: number): JobRecord {
       return withCourse({ gang, error, phase: 'failed', finishedAt: at, ending: { at, as: 'failed' } });
     }
     // Without a pause what is missing for a moment, such as free ports, would use up all tries in a few seconds.
-    const nextAttemptAt = at + backoffAfter(definition, gone ? restarts : incomplete);
+    const pausedUntil = at + backoffAfter(definition, gone ? restarts : incomplete);
+    const nextAttemptAt = Math.max(pausedUntil, ...job.partitions.map((rank) => rank.nextAttemptAt ?? 0));
     const partitions = job.partitions.map((partition) => again(partition, nextAttemptAt));
     return tallied({ ...job, course: { ...course, gang }, partitions });
   }

@@ -242,7 +242,7 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
       const lost = end.outcome !== 'failed' && end.outcome !== 'crashed';
       draft.setCourse({ gang: { ...course.gang, stopping: { at, error: end.error, lost } } });
     }
-    return finish('waiting');
+    return finish('waiting', { nextAttemptAt: end.notBeforeAt });
   }
   // 3.
   const failures = partition.failures + (end.outcome === 'failed' || end.outcome === 'crashed' ? 1 : 0);

@@ -114,7 +114,8 @@ function verdictOfTime(
   // 1.
   const toldAt = course.ending?.at ?? course.gang?.stopping?.at ?? null;
   if (toldAt !== null && since(toldAt) >= policy.taskGraceMs) {
-    return lost({ code: 'task_lost', message: `${name} did not end it when told to.` });
+    const message = `${name} did not end it when told to.`;
+    return lost({ code: 'task_lost', message }, definition.exclusive ? now + policy.taskLeaseMs : null);
   }
   // 2.
   const runsSince = course.gang ? course.gang.goAt : task.startedAt;
