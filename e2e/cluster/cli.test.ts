@@ -1,3 +1,4 @@
+import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { generatePredictableModel } from '../../src-worker/models/predictable.ts';
@@ -98,6 +99,48 @@ describe('the covey command against a real cluster', () => {
     const byName = await covey('load', 'story');
     expect([byName.code, byName.stderr]).toEqual([0, expect.not.stringContaining('error')]);
     expect((await covey('unload', 'story')).code).toBe(0);
+  });
+
+  it('runs a job from a file, shows it in every way, and removes it', async () => {
+    const numbers = path.join(cluster.current.directory, 'numbers.f64');
+    await writeFile(numbers, Buffer.from(new Float64Array(200_000).fill(0.5).buffer));
+    const sum = await covey('run', 'kernel', 'sum', numbers);
+    expect([sum.code, sum.stdout]).toEqual([0, '100000\n']);
+    expect(sum.stderr).not.toContain('\u001b');
+
+    const { jobs } = apiRoutes.jobs.response.parse(await json('jobs'));
+    expect(jobs.map(({ name, status }) => [name, status])).toEqual([['sum numbers.f64', 'done']]);
+    const id = jobs[0]?.id ?? '';
+    for (const words of [['list'], ['info', id], ['stats', id], ['partitions', id], ['spec', id]]) {
+      const shown = await covey('jobs', ...words);
+      expect([shown.code, shown.stderr], words.join(' ')).toEqual([0, '']);
+      for (const line of shown.stdout.split('\n')) expect(line.length, line).toBeLessThanOrEqual(80);
+    }
+    expect((await covey('jobs', 'partitions', id)).stdout).toMatch(/ done +100% +1 +\S+ +[\d.]+ m?s$/m);
+    expect((await covey('distribution', 'show', id)).stdout).toContain('is done, shares by speed');
+    expect((await covey('tasks', '--job', id)).stdout).toMatch(new RegExp(`^${id}\\.0\\.1 .* done `, 'm'));
+    expect((await covey('artifacts')).stdout).toMatch(/ numbers\.f64 .* 1 job$/m);
+
+    const refused = await covey('jobs', 'info', 'render');
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining(`${id} (sum numbers.f64)`)]);
+    const missing = await covey('run', 'kernel', 'sum', 'nubmers.f64');
+    expect([missing.code, missing.stderr]).toEqual([
+      1,
+      expect.stringContaining('Did you mean "numbers.f64"?'),
+    ]);
+    const done = await covey('jobs', 'rm', id, '--yes');
+    expect([done.code, (await covey('jobs')).stdout]).toEqual([
+      0,
+      expect.stringContaining('There are no jobs'),
+    ]);
+  });
+
+  it('completes names of the covey', async () => {
+    const asked = async (current: string, ...before: string[]): Promise<string> =>
+      (await covey('complete', `--current=${current}`, '--', ...before)).stdout;
+    expect(await asked('d', 'drain')).toMatch(/^words\ndesk\t(ready|busy)\n$/);
+    expect(await asked('num', 'artifacts', 'get')).toMatch(/^words\nnumbers\.f64\t/);
+    expect(await asked('', '--api', '127.0.0.1:1', 'drain')).toBe('words\n');
   });
 
   it.each([

@@ -83,7 +83,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
         code: 2,
       },
     ],
-    wrong: ['run', 'run kernle', 'run none.yaml'],
+    wrong: ['run', 'run kernle', 'run none.yaml', 'run comand -- render'],
     json: 'job',
   },
   'run kernel': {

@@ -59,9 +59,14 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
       '\nSPEC is a YAML or JSON file; files and folders that it names by "./" are taken\n' +
         'along. "covey jobs schema" prints what it may hold.',
     )
+    // More words are no specification: a kind of work was meant.
+    .allowExcessArguments(true)
     .action((spec: string | undefined, _flags, command: Command) => {
       if (spec === undefined)
         throw new UsageError('Say what to run: a specification, or a kind of work.', hint);
+      if (command.args.length > 1) {
+        throw new UsageError(`"${spec}" is no kind of work.`, meantKind(spec, command));
+      }
       return act(command, (context) => runDocument(context, spec, command));
     });
 
@@ -249,12 +254,7 @@ function dataset(command: Command): Command {
 async function runDocument(context: CommandContext, file: string, command: Command): Promise<void> {
   const path = resolve(context.io.workingDirectory, file);
   if (!existsSync(path)) {
-    const near = suggest(
-      file,
-      command.commands.map((one) => one.name()),
-    );
-    const meant = near === null ? hint : `Did you mean "covey run ${near}"?`;
-    throw new UsageError(`There is no file ${printable(file)}.`, meant);
+    throw new UsageError(`There is no file ${printable(file)}.`, meantKind(file, command));
   }
   const found = statSync(path);
   if (!found.isFile()) throw new UsageError(`${file} is no file.`, hint);
@@ -263,6 +263,12 @@ async function runDocument(context: CommandContext, file: string, command: Comma
   const spec = readJobDocument(await readFile(path, 'utf8'), file);
   const named = { ...spec, name: spec.name ?? jobNameOf(basename(file, extname(file))) };
   await submit(context, await putFilesOf(named, dirname(path), putter(context)), isDetached(command));
+}
+
+function meantKind(word: string, command: Command): string {
+  const kinds = command.commands.map((one) => one.name());
+  const near = suggest(word, kinds);
+  return near === null ? hint : `Did you mean "covey run ${near}"?`;
 }
 
 /** A name from words that nobody meant as one: files may be called anything. */

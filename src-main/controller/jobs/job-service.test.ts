@@ -211,6 +211,21 @@ describe('a job that runs', () => {
     ]);
   });
 
+  test('that was over before it was said to begin tells by its length when that was', () => {
+    bench.runtime.dispatch(
+      { type: 'tasks-assigned', at: 5_000, assignments: [assigned(id, 2, a)] },
+      {
+        type: 'tasks-reported',
+        at: 8_000,
+        nodeId: a,
+        reports: [doneReport(id, 2, { value: null, artifacts: [] })],
+      },
+    );
+    const startedAt = 8_000 - usage.wallMs;
+    expect(service.partitions(id, { from: 2, limit: 1 }).partitions).toMatchObject([{ startedAt }]);
+    expect(service.tasks({ limit: 1, job: id, index: 2 })).toMatchObject([{ startedAt, endedAt: 8_000 }]);
+  });
+
   test('lists its tasks, newest first, by machine and partition', () => {
     const tasks = service.tasks({ limit: 10 }).map((task) => taskViewSchema.parse(task));
     expect(tasks.map((task) => [task.index, task.nodeName, task.outcome])).toEqual([

@@ -145,7 +145,7 @@ export function partitionView(
     attempts: partition.attempt,
     nodeId: shown?.nodeId ?? null,
     nodeName: shown ? nameOf(state, shown.nodeId) : null,
-    startedAt: shown?.startedAt ?? null,
+    startedAt: shown ? startOf(shown) : null,
     finishedAt: partition.finishedAt,
     error: partition.phase === 'done' ? null : partition.error,
     nextAttemptAt: partition.phase === 'waiting' ? partition.nextAttemptAt : null,
@@ -164,12 +164,18 @@ export function taskView(state: ControllerState, job: JobRecord, index: number, 
     outcome: task.outcome,
     speculative: task.speculative,
     assignedAt: task.assignedAt,
-    startedAt: task.startedAt,
+    startedAt: startOf(task),
     endedAt: task.endedAt,
     error: task.error,
     exitCode: task.exitCode,
     usage: task.usage,
   };
+}
+
+/** Short ones are over before a machine has said that they began, and a restart forgets it: their length tells. */
+function startOf({ startedAt, endedAt, usage }: TaskRecord): number | null {
+  if (startedAt !== null || endedAt === null || usage === null) return startedAt;
+  return endedAt - usage.wallMs;
 }
 
 /** Figures over all attempts that are still kept. */
