@@ -7,6 +7,7 @@ import { silentLogger } from '../../nodejs/transport/fixtures.ts';
 import { useBench } from '../service/fixtures.ts';
 import { connected, joined, nodeId } from '../state/fixtures.ts';
 import { createCollector, type Collector } from './collector.ts';
+import { jobView } from './job-views.ts';
 import {
   assigned,
   doneReport,
@@ -68,6 +69,21 @@ test('a result that cannot be had any more is a lost attempt', async () => {
     phase: 'waiting',
     error: { code: 'artifact_unreachable' },
   });
+});
+
+test('a store without room fails the job, and no attempt: tried again it goes on where it was', async () => {
+  const full = new CoveyError('artifact_quota', 'The store is full.');
+  artifacts.onFetch = () => Promise.reject(full);
+  const id = submit({ kind: 'command', command: ['x'], partitions: 2 });
+  finish(id, 0, made('4', 'out'));
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('failed'));
+  const job = () => jobView(bench.runtime.state, bench.runtime.state.jobs.get(id)!, 9_000);
+  expect(job()).toMatchObject({ error: { code: 'artifact_quota' }, partitions: { running: 0, failed: 0 } });
+  artifacts.onFetch = () => Promise.resolve();
+  bench.runtime.dispatch({ type: 'job-retry-requested', at: 5_000, jobId: id });
+  finish(id, 1, made('5', 'out'));
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('done'));
+  expect(bench.runtime.state.jobs.get(id)?.partitions.map(({ attempt }) => attempt)).toEqual([1, 1]);
 });
 
 test('outputs are put together in the order of the input, not of their indexes', async () => {

@@ -22,7 +22,8 @@ export interface CollectorOptions {
 /**
  * Brings home what tasks have made and makes one result of it: what is `fetching` is fetched into the controller's
  * own store, what is `collecting` is combined. Each piece of work is known by partition and epoch, so that it is
- * begun once; after a restart what is still `fetching` or `collecting` is begun again.
+ * begun once; after a restart what is still `fetching` or `collecting` is begun again. A store without room fails the
+ * job at once; when it is tried again, what was not fetched yet is.
  */
 export interface Collector {
   /** Looks at all jobs; afterwards turns of the runtime say which have changed. */
@@ -32,6 +33,10 @@ export interface Collector {
 }
 
 const fetchesAtOnce = 8;
+
+function hereIsNoRoom(code: string): boolean {
+  return code === 'artifact_quota' || code === 'disk_full';
+}
 
 export function createCollector(options: CollectorOptions): Collector {
   const { runtime, store, artifacts, clock, logger } = options;
@@ -85,6 +90,11 @@ export function createCollector(options: CollectorOptions): Collector {
         if (stop.signal.aborted) return;
         const body = CoveyError.from(error).toBody();
         logger.warn('a result could not be fetched', { job: jobId, index, reason: body.message });
+        if (hereIsNoRoom(body.code)) {
+          // Made again it would find none either. What is done stays, and with it where the rest is.
+          runtime.dispatch({ type: 'job-failed', at: clock.now(), jobId, error: body });
+          return;
+        }
         runtime.dispatch({ type: 'partition-fetch-failed', at: clock.now(), partition: ref, error: body });
       } finally {
         busy.delete(key);

@@ -19,7 +19,7 @@ export function jobProgress(job: JobRecord, now: number): Progress {
     partitions: {
       total: job.partitions.length,
       waiting: counts.waiting,
-      running: counts.active + counts.fetching,
+      running: course.finishedAt === null ? counts.active + counts.fetching : 0,
       done: counts.done,
       failed: counts.failed,
     },

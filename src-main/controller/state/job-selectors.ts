@@ -32,7 +32,7 @@ export function partitionStatus(job: JobRecord, partition: PartitionRecord): Par
     case 'active':
       return partition.tasks.some((task) => isLive(task) && task.startedAt !== null) ? 'running' : 'assigned';
     case 'fetching':
-      return 'running';
+      return job.course.finishedAt === null ? 'running' : 'cancelled';
     case 'done':
     case 'failed':
     case 'cancelled':
