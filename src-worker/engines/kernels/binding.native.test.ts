@@ -393,7 +393,7 @@ describe('what cannot be is refused with words', () => {
     ['of an earlier version', 'module.exports = { hasIsa: () => true };', 'unknown'],
     ['of a later version', 'module.exports = { hasIsa: () => true, abiVersion: 99 };', '99'],
   ])('a library %s', async (_which, source, version) => {
-    const file = await fileOf('other.cjs', Buffer.from(source));
+    const file = await fileOf(`other-${version}.cjs`, Buffer.from(source));
     expect(() => loadKernelLibrary(file)).toThrow(
       expect.objectContaining({
         code: 'kernels_unavailable',
