@@ -79,7 +79,7 @@ async function showRanks(context: CommandContext, job: JobId, ranks: number, fla
   };
   if (!flags.follow) {
     await round();
-    if (!printers.some(({ hasShown }) => hasShown())) io.err('They have printed nothing.\n');
+    if (!printers.some((printer) => printer.hasShown())) io.err('They have printed nothing.\n');
     return;
   }
   let over = false;
