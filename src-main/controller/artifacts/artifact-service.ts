@@ -284,7 +284,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       const facts = {
         jobs: ({ id }: ArtifactRow) => records.jobs(id).length,
         holders: ({ id }: ArtifactRow) => offers.holders(id).length,
-        collectableAt: records.collectableAt,
+        collectableAt: (row: ArtifactRow) => records.collectableAt(row),
       };
       const { rows, ...all } = listArtifacts(records.list(), query, facts, now());
       return { artifacts: rows.map(view), ...all, usedBytes: store.usedBytes, quotaBytes: await quota() };
