@@ -26,6 +26,8 @@ export async function finishJob(context: CommandContext, started: JobView): Prom
   const took = jobMs(job, io.now());
   if (json) io.out(`${JSON.stringify(job)}\n`);
   else if (job.result) io.out(resultText(job, width));
+  const refused = refusedText(job);
+  if (refused !== null) io.err(`${refused}\n`);
   if (job.status === 'done') {
     io.err(`${jobName(job)} is done${took === null ? '' : ` after ${duration(took)}`}.\n`);
     return;
@@ -92,6 +94,13 @@ function detached({ io }: CommandContext, job: JobView): Exit {
     `${jobName(job)} goes on. "covey jobs wait ${job.id}" waits for it again, "covey jobs cancel ${job.id}" ends it.\n`,
   );
   return new Exit(exitCodes.interrupted);
+}
+
+/** That some records have no answer; null: all have, or it is no such job. */
+export function refusedText({ result }: JobView): string | null {
+  const count = result?.refused ?? 0;
+  if (count === 0) return null;
+  return `${plural(count, 'record')} of it ${count === 1 ? 'was' : 'were'} refused: "error" in the result says why.`;
 }
 
 /** The value of a kernel as JSON, or a table of what was made. */

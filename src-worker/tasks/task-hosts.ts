@@ -168,7 +168,7 @@ export function createTaskHosts(options: {
     const { taskId } = assignment;
     const outputPath = join(entry.directory, 'answers.jsonl');
     report([{ type: 'started', taskId }]);
-    await runInference({
+    const refused = await runInference({
       work,
       assignment,
       datasetPath: staged.input ?? '',
@@ -181,7 +181,7 @@ export function createTaskHosts(options: {
     const wallMs = performance.now() - entry.startedAt - entry.stagingMs;
     await finish(
       entry,
-      null,
+      refused > 0 ? { refused } : null,
       [{ name: 'output', path: outputPath, kind: 'file' }],
       { wallMs, cpuMs: null, peakBytes: null, stagingMs: 0 },
       '',

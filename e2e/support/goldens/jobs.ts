@@ -279,6 +279,18 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
   'jobs wait': {
     happy: { words: `jobs wait ${exampleJobId}`, scripts: { job: () => doneJob() } },
     empty: { words: `jobs wait ${exampleJobId}`, scripts: { job: () => failedJob() }, code: 1 },
+    more: [
+      {
+        words: `jobs wait ${exampleJobId}`,
+        scripts: {
+          job: () =>
+            doneJob({
+              ...{ name: 'tiny rows.jsonl', kind: 'inference' },
+              result: { value: null, artifacts: [smallFile], missing: 0, refused: 2 },
+            }),
+        },
+      },
+    ],
     wrong: 'jobs wait',
     json: 'job',
   },

@@ -15,7 +15,7 @@ import {
   percentDone,
   unitsText,
 } from '../job-text.ts';
-import { finishJob, jobName, resultText } from '../job-wait.ts';
+import { finishJob, jobName, refusedText, resultText } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
@@ -190,6 +190,8 @@ export async function showJob(context: CommandContext, ref: string): Promise<voi
   );
   if (job.error) io.out(`${wrap(`Error: ${describeError(job.error).trimEnd()}`, width).join('\n')}\n`);
   for (const note of job.notes) io.out(`${wrap(`Note: ${printable(note)}`, width).join('\n')}\n`);
+  const refused = refusedText(job);
+  if (refused !== null) io.out(`Note: ${refused}\n`);
   if (job.shares.length > 0) io.out(`\n${sharesTable(job, width)}`);
   if (job.result) io.out(`\n${resultText(job, width)}`);
 }

@@ -9,7 +9,7 @@ import type { Runtime } from '../runtime/runtime.ts';
 import { acceptedTask } from '../state/apply-reports.ts';
 import type { JobRecord, PartitionRecord } from '../state/job-state.ts';
 import type { JobStore } from '../state/sqlite/job-store.ts';
-import { combine, type PartitionResult } from './kinds/combine.ts';
+import { combine, type Combination, type PartitionResult } from './kinds/combine.ts';
 
 export interface CollectorOptions {
   readonly runtime: Pick<Runtime, 'state' | 'dispatch' | 'onTurn'>;
@@ -133,9 +133,7 @@ export function createCollector(options: CollectorOptions): Collector {
       const missing = job.tally.counts.failed + job.tally.counts.cancelled;
       const combination = combine(definition, resultsOf(job), missing);
       const result: JobResult =
-        combination.how === 'given'
-          ? combination.result
-          : await concatenated(jobId, combination.parts, combination.name, missing);
+        combination.how === 'given' ? combination.result : await concatenated(jobId, combination, missing);
       if (!stop.signal.aborted) {
         runtime.dispatch({ type: 'result-collected', at: clock.now(), jobId, result });
       }
@@ -161,8 +159,7 @@ export function createCollector(options: CollectorOptions): Collector {
 
   const concatenated = async (
     jobId: JobId,
-    parts: readonly ArtifactStake[],
-    name: string,
+    { parts, name, refused }: Extract<Combination, { how: 'concatenate' }>,
     missing: number,
   ): Promise<JobResult> => {
     const stake = await artifacts.concatenate(
@@ -171,7 +168,8 @@ export function createCollector(options: CollectorOptions): Collector {
       stop.signal,
     );
     keepFor(jobId, stake);
-    return { value: null, artifacts: [{ ...stake, name }], missing };
+    const artifact = { ...stake, name };
+    return { value: null, artifacts: [artifact], missing, ...(refused > 0 ? { refused } : {}) };
   };
 
   runtime.onTurn(({ before, after, events }) => {

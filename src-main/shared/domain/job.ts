@@ -102,6 +102,8 @@ export const jobResultSchema = z.object({
   artifacts: z.array(artifactStakeSchema.extend({ name: z.string() })),
   /** Partitions that have no result: it is incomplete. */
   missing: z.number().int().nonnegative(),
+  /** inference: records that have an error in place of an answer; absent: none. */
+  refused: z.number().int().positive().optional(),
 });
 export type JobResult = z.infer<typeof jobResultSchema>;
 

@@ -16,6 +16,7 @@ let directory: string;
 let server: Server;
 let script: Script;
 let asked: Body[];
+let refused: number;
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), 'covey-inference-'));
   asked = [];
@@ -49,7 +50,7 @@ async function run(
 ): Promise<Record<string, unknown>[]> {
   const datasetPath = join(directory, 'dataset');
   writeFileSync(datasetPath, dataset);
-  await runInference({
+  refused = await runInference({
     work: {
       kind: 'inference',
       model: 'm',
@@ -156,6 +157,7 @@ describe('a record that is wrong is said to be, and the others are done', () => 
     );
     expect(found[4]?.['error']).toMatchObject({ message: 'record 4 is not UTF-8' });
     expect(asked).toHaveLength(2);
+    expect(refused).toBe(4);
   });
 
   test.each([

@@ -25,6 +25,7 @@ const maxStumbles = 3;
  * 3. A 500 is tried again shortly; then it, like any other answer, is that record's own.
  *
  * @param options.random a number in [0, 1), for jitter
+ * @returns how many records were refused
  * @throws CoveyError when the model cannot be asked now, `dataset_invalid`, `disk_full`, `cancelled`
  */
 export async function runInference(options: {
@@ -36,7 +37,7 @@ export async function runInference(options: {
   readonly signal: AbortSignal;
   readonly onProgress: (fraction: number) => void;
   readonly random: () => number;
-}): Promise<void> {
+}): Promise<number> {
   const { work, assignment, signal } = options;
   const { range, seek } = assignment;
   if (!range) throw new CoveyError('internal_error', 'it came without a range of records');
@@ -47,13 +48,15 @@ export async function runInference(options: {
   const output = createWriteStream(options.outputPath, { mode: 0o600 });
   output.on('error', (error) => failing.abort(writingFailed(error)));
   /** In the records' order: as many as run at once, and as many that wait for an earlier one. */
-  const lines: Promise<string>[] = [];
+  const lines: Promise<Line | null>[] = [];
   let done = range.from;
+  let refused = 0;
   const writeFirst = async (): Promise<void> => {
     const line = await lines.shift();
     done += 1;
     either.throwIfAborted();
-    if (line && !output.write(line)) await once(output, 'drain', { signal: either });
+    if (line?.refused) refused += 1;
+    if (line && !output.write(line.text)) await once(output, 'drain', { signal: either });
     options.onProgress((done - range.from) / Math.max(1, range.to - range.from));
   };
   const turns = createTurns(work.concurrency);
@@ -70,6 +73,7 @@ export async function runInference(options: {
     while (lines.length > 0) await writeFirst();
     output.end();
     await finished(output);
+    return refused;
   } catch (error) {
     const cause: unknown = failing.signal.aborted && !signal.aborted ? failing.signal.reason : error;
     failing.abort(cause);
@@ -80,20 +84,30 @@ export async function runInference(options: {
   }
 }
 
+interface Line {
+  readonly text: string;
+  readonly refused: boolean;
+}
+
+/** @returns null for an empty record */
 async function lineOf(
   { work, dial, random }: Parameters<typeof runInference>[0],
   record: number,
   bytes: Buffer,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Line | null> {
+  const lineWith = (answer: { response: unknown } | { error: { code: string; message: string } }): Line => ({
+    text: `${JSON.stringify({ record, ...answer })}\n`,
+    refused: 'error' in answer,
+  });
   let body: string;
   try {
     const request = requestBody(work, textOf(bytes));
-    if (request === null) return '';
+    if (request === null) return null;
     body = JSON.stringify(request);
   } catch (error) {
     const message = `record ${record} ${CoveyError.from(error).message}`;
-    return `${JSON.stringify({ record, error: { code: 'dataset_invalid', message } })}\n`;
+    return lineWith({ error: { code: 'dataset_invalid', message } });
   }
   for (let tries = 0; ; tries += 1) {
     signal.throwIfAborted();
@@ -101,13 +115,13 @@ async function lineOf(
       (error: unknown) => CoveyError.from(error),
     );
     if (!(answer instanceof CoveyError) && answer.status === 200) {
-      return `${JSON.stringify({ record, response: parsed(answer.body) })}\n`;
+      return lineWith({ response: parsed(answer.body) });
     }
     const error = answer instanceof CoveyError ? answer : refusalOf(answer.status, answer.body);
     const whose = blameOf(answer);
     if (whose === 'all' || (whose === 'later' && tries + 1 >= maxTries)) throw error;
     if (whose === 'record' || (whose === 'stumble' && tries + 1 >= maxStumbles)) {
-      return `${JSON.stringify({ record, error: { code: error.code, message: error.message } })}\n`;
+      return lineWith({ error: { code: error.code, message: error.message } });
     }
     const wished = answer instanceof CoveyError ? null : answer.retryAfterS;
     await delay(Math.max(backoffMs(retry, tries, random()), (wished ?? 0) * 1_000), undefined, { signal });

@@ -59,6 +59,17 @@ describe('combine', () => {
     });
   });
 
+  test('records that were refused are counted over all parts', () => {
+    const dataset = { artifact: 'x', format: 'text' };
+    const inference = { kind: 'inference', model: 'm', task: 'chat', dataset };
+    const results = [{ refused: 2 }, null, { refused: 3 }, { refused: 'many' }].map((value, index) => ({
+      index,
+      result: { ...made('4', 'output'), value },
+    }));
+    expect(combine(definitionOf(inference), results, 0)).toMatchObject({ name: 'job.jsonl', refused: 5 });
+    expect(combine(definitionOf(map), [], 0)).toMatchObject({ refused: 0 });
+  });
+
   test('outputs of commands are collected under their index, if there are several', () => {
     const command = { kind: 'command', command: ['x'] };
     const names = (document: object): string[] => {

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { combineKernel, readPartial, type KernelPartial } from '#shared/domain/kernel-results.ts';
 import type { ArtifactStake } from '#shared/domain/artifact.ts';
 import type { JobResult } from '#shared/domain/job.ts';
@@ -15,7 +16,13 @@ export interface PartitionResult {
 export type Combination =
   | { readonly how: 'given'; readonly result: JobResult }
   /** One file of these, in this order; it is the job's only artifact. */
-  | { readonly how: 'concatenate'; readonly parts: readonly ArtifactStake[]; readonly name: string };
+  | {
+      readonly how: 'concatenate';
+      readonly parts: readonly ArtifactStake[];
+      readonly name: string;
+      /** Of `JobResult`. */
+      readonly refused: number;
+    };
 
 /**
  * The combination of a job's partial results, pure.
@@ -34,9 +41,11 @@ export function combine(
       return { how: 'given', result: { value: reduce(work, results), artifacts: [], missing } };
     case 'map':
     case 'inference': {
-      const parts = [...results].flatMap(({ result }) => result.artifacts);
+      const all = [...results];
+      const parts = all.flatMap(({ result }) => result.artifacts);
+      const refused = all.reduce((sum, { result }) => sum + refusedIn(result.value), 0);
       const extension = work.kind === 'inference' ? 'jsonl' : 'out';
-      return { how: 'concatenate', parts, name: `${definition.name}.${extension}` };
+      return { how: 'concatenate', parts, name: `${definition.name}.${extension}`, refused };
     }
     case 'command':
     case 'gang':
@@ -44,6 +53,12 @@ export function combine(
     case 'index':
       throw new Error('an index is no job of its own');
   }
+}
+
+const refusedSchema = z.object({ refused: z.number().int().positive() });
+
+function refusedIn(value: TaskResult['value']): number {
+  return refusedSchema.safeParse(value).data?.refused ?? 0;
 }
 
 function reduce(
