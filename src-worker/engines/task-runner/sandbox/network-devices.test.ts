@@ -55,10 +55,20 @@ it('shows interfaces, cards and bridges; disks, USB and serial numbers are hidde
   mkdirSync(join(root, 'devices/platform/soc/ethernet/net/end0'), { recursive: true });
   link('class/net/end0', 'devices/platform/soc/ethernet/net/end0');
   write('devices/virtual/dmi/id/product_serial', 'secret');
+  // On some boards the bus hangs below a platform.
+  const elsewhere = 'devices/platform/pcie/pci0001:00/0001:00:00.0';
+  write(`${elsewhere}/class`, '0x010802\n');
+  link('bus/pci/devices/0001:00:00.0', elsewhere);
 
-  const { shown, hidden, emptied } = read(networkDeviceOptions(root));
+  const options = networkDeviceOptions(root);
+  const { shown, hidden, emptied } = read(options);
+  // Of what is hidden the class is there, without which gloo does not start.
+  const classes = [elsewhere, usb, behind, disk].map((device) => `/sys/${device}/class`);
+  expect(options.indexOf(`/sys/${disk}/class`)).toBeGreaterThan(options.indexOf(`/sys/${disk}`));
+  expect(options.lastIndexOf(`/sys/${disk}`)).toBeGreaterThan(options.indexOf(`/sys/${disk}/class`));
   expect(shown.sort()).toEqual(
     [
+      ...classes,
       '/sys/bus/pci',
       '/sys/class/infiniband',
       '/sys/class/net',

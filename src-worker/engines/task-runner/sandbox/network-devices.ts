@@ -33,7 +33,13 @@ export function networkDeviceOptions(root = '/sys'): string[] {
     if (device !== null && !bound.some((above) => isBelow(above, device))) bind(device);
   }
   const hidden: string[] = [];
-  for (const device of devicesBelow(bound, join(root, 'bus/pci/devices'))) {
+  const devices = devicesOf(join(root, 'bus/pci/devices'));
+  /** Gloo reads the class of every device on the bus, and gives up at one that has none. */
+  const bindClasses = (some: readonly string[]): void =>
+    some.forEach((device) => bind(join(device, 'class')));
+  bindClasses(devices.filter((device) => !bound.some((above) => isBelow(above, device))));
+  for (const device of devices) {
+    if (!bound.some((above) => isBelow(above, device))) continue;
     if (hidden.some((above) => isBelow(above, device))) continue;
     if (isShown(device)) {
       for (const file of namesIn(device).filter((child) => ownersFiles.test(child))) {
@@ -42,17 +48,18 @@ export function networkDeviceOptions(root = '/sys'): string[] {
       continue;
     }
     hidden.push(device);
-    options.push('--size', '4096', '--tmpfs', shown(device), '--remount-ro', shown(device));
+    options.push('--size', '4096', '--tmpfs', shown(device));
+    bindClasses(devices.filter((other) => other === device || isBelow(device, other)));
+    options.push('--remount-ro', shown(device));
   }
   return options;
 }
 
 /** Outer ones first. */
-function devicesBelow(bound: readonly string[], index: string): string[] {
+function devicesOf(index: string): string[] {
   return namesIn(index)
     .map((name) => realPath(join(index, name)))
     .filter((device) => device !== null)
-    .filter((device) => bound.some((above) => isBelow(above, device)))
     .sort();
 }
 
