@@ -52,7 +52,7 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
     if (count > 1) await copyKnown(context, coming, path, list, bytes);
     context.onBytes(coming.bytes());
     const senders = new Map<number, NodeId>();
-    const alone = new Set<NodeId>();
+    const alone = new Map<NodeId, string>();
     let avoid = new Set<NodeId>();
     for (let round = 1; ; round += 1) {
       await receive(context, {
@@ -82,15 +82,17 @@ export async function fetchFile(context: FetchFileContext, id: ArtifactId, bytes
       }
       let wrong: readonly number[] = located;
       if (located.length === 0) {
-        const next = pool.nodeIds.find((nodeId) => !alone.has(nodeId));
+        const next = pool.sources.find(({ nodeId }) => !alone.has(nodeId));
         if (next === undefined) {
+          const from = alone.size > 0 ? ` from ${[...alone.values()].join(', ')}` : '';
           throw new CoveyError(
             'artifact_corrupt',
-            `What came for ${id.slice(0, 12)} is something else, ${round} times.`,
+            `What came for ${id.slice(0, 12)}${from} is something else.`,
           );
         }
-        alone.add(next);
-        avoid = new Set(pool.nodeIds.filter((nodeId) => nodeId !== next));
+        alone.set(next.nodeId, next.name);
+        const others = pool.sources.map(({ nodeId }) => nodeId).filter((nodeId) => nodeId !== next.nodeId);
+        avoid = new Set(others);
         list = await listFrom(avoid);
         wrong = Array.from({ length: count }, (_, index) => index);
       }

@@ -133,7 +133,10 @@ test('a machine that sends something else is found out by chunk, and another one
 test('when all send something else it is refused, and nothing of it is in the store', async () => {
   const stake = await theirFile(randomBytes(9 * MiB));
   fault = ({ part }) => (part.what === 'bytes' ? 'corrupt' : null);
-  await expect(fetch(stake)).rejects.toMatchObject({ code: 'artifact_corrupt' });
+  await expect(fetch(stake, sourcesAt(0, 2))).rejects.toMatchObject({
+    code: 'artifact_corrupt',
+    message: `What came for ${stake.id.slice(0, 12)} from m0, m2 is something else.`,
+  });
   expect(mine.file(stake.id)).toBeNull();
 });
 

@@ -32,7 +32,7 @@ export interface SourcePool {
   /** How many parts can be under way at once. */
   readonly width: number;
   /** Who is there now. */
-  readonly nodeIds: readonly NodeId[];
+  readonly sources: readonly Pick<ArtifactSource, 'nodeId' | 'name'>[];
 }
 
 export interface SourcePoolOptions {
@@ -88,7 +88,7 @@ export function createSourcePool(options: SourcePoolOptions): SourcePool {
         continue;
       }
       const liked = entries.filter(({ source }) => !avoid.has(source.nodeId));
-      const [best] = (liked.length > 0 ? liked : entries).sort((a, b) => a.busy - b.busy);
+      const [best] = (liked.length > 0 ? liked : entries).toSorted((a, b) => a.busy - b.busy);
       if (best && best.busy < perSource) {
         best.busy += 1;
         return best;
@@ -101,8 +101,8 @@ export function createSourcePool(options: SourcePoolOptions): SourcePool {
     get width() {
       return Math.max(1, entries.length || maxSources) * perSource;
     },
-    get nodeIds() {
-      return entries.map(({ source }) => source.nodeId);
+    get sources() {
+      return entries.map(({ source }) => source);
     },
     async use(work, avoid = new Set()) {
       for (;;) {
