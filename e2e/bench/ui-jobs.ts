@@ -7,32 +7,29 @@ import type { Work } from '../../src-main/shared/domain/task.ts';
 import type { JobId } from '../../src-main/shared/lib/ids.ts';
 import type { RunningController } from '../support/cluster.ts';
 
-/** As many finished ones are kept. */
-const finishedShare = 0.1;
 const partitionsEach = 20;
 /** Twenty machines with two processors each do ten tasks of four seconds in a second: half a job. */
 const submitEveryMs = 2_000;
 const firstJobs = 12;
 
-/** Jobs of long ago: most of them wait for a system that no machine has, the others were cancelled. */
+/** Jobs that are over: as many as the controller keeps. */
 export function jobsOfOld(count: number, now: number): Map<JobId, JobRecord> {
   const jobs = new Map<JobId, JobRecord>();
   for (let number = 0; number < count; number += 1) {
     const at = now - (count - number) * 1_000;
     const definition = definitionOf(number, at);
     const { id } = definition;
-    let state = apply(emptyState(at), {
-      type: 'job-submitted',
-      at,
-      definition,
-      distribution: { mode: 'auto' },
-    });
-    if (number < count * finishedShare)
-      state = apply(state, { type: 'job-cancel-requested', at: at + 500, jobId: id });
-    const job = state.jobs.get(id);
-    if (job) jobs.set(id, job);
+    const submitted = { type: 'job-submitted', at, definition, distribution: { mode: 'auto' } } as const;
+    const cancelled = { type: 'job-cancel-requested', at: at + 500, jobId: id } as const;
+    const job = apply(apply(emptyState(at), submitted), cancelled).jobs.get(id);
+    if (job) jobs.set(id, { ...job, course: { ...job.course, phase: endOf(number) } });
   }
   return jobs;
+}
+
+function endOf(number: number): 'done' | 'failed' | 'cancelled' {
+  if (number % 20 === 0) return 'failed';
+  return number % 3 === 0 ? 'cancelled' : 'done';
 }
 
 function definitionOf(number: number, createdAt: number): JobDefinition {

@@ -107,7 +107,9 @@ export async function run({ log, minutes }: BenchOptions): Promise<BenchResult> 
     browser = await openBrowser();
     const measured = await measure(controller, browser.context, marked, minutes ?? 1, log);
     const { total: jobs } = await controller.client.call('jobs', { query: { limit: '1' } });
-    const done = await controller.client.call('jobs', { query: { status: 'done', limit: '1' } });
+    const done = await controller.client.call('jobs', {
+      query: { status: 'done', text: 'now', limit: '1' },
+    });
     stop.abort();
     const caused = { eventsPerS: await commotion, jobs, jobsDone: done.total };
     log(`  ${await working} jobs submitted meanwhile, ${done.total} of them done`);

@@ -1,7 +1,7 @@
 import { UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronUp, IconSelector } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { memo, useMemo, useRef, useState, type ReactNode } from 'react';
+import { memo, useCallback, useMemo, useRef, useState, type ReactNode } from 'react';
 
 export interface Column<Row> {
   readonly id: string;
@@ -59,12 +59,14 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     [isSorted, props.rows, columns, sort],
   );
   const scroller = useRef<HTMLDivElement>(null);
+  // Another function has every row measured again.
+  const getItemKey = useCallback((index: number) => rowKey(rows[index] as Row), [rows, rowKey]);
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => rowHeight,
     overscan: 12,
-    getItemKey: (index) => rowKey(rows[index] as Row),
+    getItemKey,
     onChange: (instance) => {
       const items = instance.getVirtualItems();
       const [first, last] = [items[0], items.at(-1)];

@@ -61,7 +61,7 @@ export function ArtifactTable() {
         label="Artifacts"
         rows={rows}
         columns={columns}
-        rowKey={(row) => (typeof row === 'number' ? String(row) : row.id)}
+        rowKey={keyOf}
         minWidth={860}
         maxHeight={560}
         sort={sort}
@@ -111,6 +111,10 @@ function useArtifacts(text: string, sort: TableSort) {
   const [shown, setShown] = useState(known);
   if (known !== null && known !== shown) setShown(known);
   return { rows: shown ?? [], error: shown === null ? error : null, refetch, onRange };
+}
+
+function keyOf(row: WindowRow<ArtifactView>): string {
+  return typeof row === 'number' ? String(row) : row.id;
 }
 
 /** Of one that is known. */
@@ -186,7 +190,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
       title: 'Last used',
       width: '110px',
       sortBy: byServer,
-      cell: cell(({ lastUsedAt }) => <Ago at={lastUsedAt} />),
+      cell: cell(({ lastUsedAt }) => <Ago at={lastUsedAt} light />),
     },
     {
       id: 'actions',

@@ -1,5 +1,5 @@
-import { useMemo, useState } from 'react';
-import { Anchor, Button, Select, TextInput } from '@mantine/core';
+import { useMemo, useState, type MouseEvent } from 'react';
+import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconChecklist, IconPlus, IconSearch } from '@tabler/icons-react';
 import { jobStatusSchema, type JobSummary } from '#shared/domain/job.ts';
@@ -69,12 +69,10 @@ export function JobList() {
             label="Jobs"
             rows={rows}
             columns={columns}
-            rowKey={(row) => (typeof row === 'number' ? String(row) : row.id)}
+            rowKey={keyOf}
             minWidth={900}
             maxHeight="max(360px, calc(100vh - 260px))"
-            onRowClick={(row) => {
-              if (typeof row !== 'number') navigate(hrefTo('jobs', row.id));
-            }}
+            onRowClick={openRow}
             onRange={onRange}
             empty={
               <EmptyState
@@ -121,12 +119,7 @@ function useJobs({ text, status, kind }: Filter) {
   }, [pages, isFiltered]);
   const [shown, setShown] = useState(known);
   if (known !== null && known !== shown) setShown(known);
-  const live = useLive((state) => state.jobs);
-  const rows = useMemo(
-    () => shown?.rows.map((row) => (typeof row === 'number' ? row : withLive(row, live.get(row.id)))) ?? null,
-    [shown, live],
-  );
-  return { rows, isFiltered: shown?.isFiltered ?? false, error, refetch, onRange };
+  return { rows: shown?.rows ?? null, isFiltered: shown?.isFiltered ?? false, error, refetch, onRange };
 }
 
 function Filters({
@@ -171,39 +164,67 @@ function Filters({
   );
 }
 
-/** Of one that is known. */
-function cell(draw: (job: JobSummary) => React.ReactNode): (row: WindowRow<JobSummary>) => React.ReactNode {
-  return (row) => (typeof row === 'number' ? null : draw(row));
+type Row = WindowRow<JobSummary>;
+
+// Always the same functions: a row is drawn anew only when it is another one.
+function keyOf(row: Row): string {
+  return typeof row === 'number' ? String(row) : row.id;
+}
+function openRow(row: Row): void {
+  if (typeof row !== 'number') navigate(hrefTo('jobs', row.id));
 }
 
-const columns: readonly Column<WindowRow<JobSummary>>[] = [
+/** Of one that is known. */
+function cell(draw: (job: JobSummary) => React.ReactNode): (row: Row) => React.ReactNode {
+  return (row) => (typeof row === 'number' ? null : draw(row));
+}
+/** Of one that is known, as it is now: a moment changes the cells that show it, not the table. */
+function liveCell(draw: (job: JobSummary) => React.ReactNode): (row: Row) => React.ReactNode {
+  return cell((job) => <Live job={job} draw={draw} />);
+}
+function Live({
+  job,
+  draw,
+}: {
+  readonly job: JobSummary;
+  readonly draw: (job: JobSummary) => React.ReactNode;
+}) {
+  return draw(
+    withLive(
+      job,
+      useLive((state) => state.jobs.get(job.id)),
+    ),
+  );
+}
+
+const columns: readonly Column<Row>[] = [
   {
     id: 'name',
     title: 'Name',
     width: 'minmax(150px, 2.5fr)',
     cell: cell(({ id, name }) => (
-      <Anchor inherit href={hrefTo('jobs', id)} onClick={(event) => event.stopPropagation()}>
+      <a className={classes['link']} href={hrefTo('jobs', id)} onClick={stopHere}>
         <Name>{name}</Name>
-      </Anchor>
+      </a>
     )),
   },
   {
     id: 'status',
     title: 'Status',
     width: '120px',
-    cell: cell(({ status }) => <JobStatusMark status={status} />),
+    cell: liveCell(({ status }) => <JobStatusMark status={status} />),
   },
   {
     id: 'progress',
     title: 'Progress',
     width: 'minmax(140px, 1.2fr)',
-    cell: cell((job) => <ProgressCell job={job} />),
+    cell: liveCell((job) => <ProgressCell job={job} />),
   },
   {
     id: 'partitions',
     title: 'Partitions',
     width: 'minmax(200px, 1.6fr)',
-    cell: cell(
+    cell: liveCell(
       ({ partitions: { done, total, failed } }) =>
         `${formatCount(done)} of ${formatCount(total)} done${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
     ),
@@ -213,7 +234,7 @@ const columns: readonly Column<WindowRow<JobSummary>>[] = [
     id: 'left',
     title: 'Time',
     width: '110px',
-    cell: cell(({ remainingMs, startedAt, finishedAt }) => {
+    cell: liveCell(({ remainingMs, startedAt, finishedAt }) => {
       if (startedAt !== null && finishedAt !== null) return timeText(finishedAt - startedAt);
       return remainingMs === null ? '' : `${formatDuration(remainingMs)} left`;
     }),
@@ -222,9 +243,14 @@ const columns: readonly Column<WindowRow<JobSummary>>[] = [
     id: 'created',
     title: 'Submitted',
     width: '110px',
-    cell: cell(({ createdAt }) => <Ago at={createdAt} />),
+    cell: cell(({ createdAt }) => <Ago at={createdAt} light />),
   },
 ];
+
+/** The row would open it once more. */
+function stopHere(event: MouseEvent): void {
+  event.stopPropagation();
+}
 
 function ProgressCell({ job }: { readonly job: JobSummary }) {
   const share = shareDone(job);

@@ -175,7 +175,7 @@ function PartitionTable(props: {
       label="Partitions"
       rows={rows}
       columns={columns}
-      rowKey={(row) => String(indexOf(row))}
+      rowKey={keyOf}
       minWidth={900}
       rowHeight={36}
       maxHeight={480}
@@ -183,6 +183,10 @@ function PartitionTable(props: {
       {...(onEnd === undefined ? {} : { onEnd })}
     />
   );
+}
+
+function keyOf(row: Row): string {
+  return String(indexOf(row));
 }
 
 function indexOf(row: Row): number {

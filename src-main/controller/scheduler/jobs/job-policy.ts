@@ -39,7 +39,7 @@ export const defaultJobPolicy: JobPolicy = {
   returnMs: timings.lostMs,
   stragglerFactor: 2,
   stragglerMs: 2_000,
-  keptJobs: 1_000,
+  keptJobs: 10_000,
   keptPartitions: 200_000,
   keptMs: 10 * 60_000,
 };
