@@ -209,7 +209,7 @@ export const gangJobSchema = z.strictObject({
   ranks: z.number().int().min(1).max(1024),
   /** At most so many ranks on one machine. */
   perNode: z.number().int().min(1).max(1024).optional(),
-  /** Free ports that each rank gets (`COVEY_PORTS`). Without `network: lan` ranks reach nobody, on one machine either. */
+  /** Free ports that each rank gets (`COVEY_PORTS`). Without `network: lan` ranks cannot reach each other at all. */
   ports: z.number().int().min(0).max(16).default(1),
   /** Starts of the whole gang; one rank that fails ends all. */
   restarts: z.number().int().min(0).max(100).default(0),
