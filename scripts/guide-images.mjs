@@ -19,7 +19,7 @@ const maxBytes = 120_000;
 const pictures = [
   { name: 'first-start', from: 'this-computer-first-start-light-1200', cut: [0, 0, 800, 500] },
   { name: 'this-computer', from: 'this-computer-member-light-1200', cut: [0, 0, 1200, 722] },
-  { name: 'overview', from: 'overview-1280-light', cut: [0, 0, 1280, 764] },
+  { name: 'overview', from: 'overview-1280-light', cut: [0, 0, 1280, 898] },
   { name: 'asks-to-join', from: 'machines-pending-1280-light', cut: [0, 0, 1280, 776] },
   { name: 'load', from: 'load-dialog-1280-light', cut: [238, 144, 804, 572] },
   { name: 'loaded', from: 'models-1280-light', cut: [0, 0, 1280, 380] },

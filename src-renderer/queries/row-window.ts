@@ -11,6 +11,8 @@ export type PageQuery = {
 };
 
 const pageSize = 200;
+/** After they were last in sight: whoever scrolls through thousands of rows keeps only the last of them. */
+const keptMs = 10_000;
 
 /**
  * A list of any length, of which only the pages in sight are asked for, now and when it is out of date.
@@ -38,7 +40,10 @@ export function useRowWindow<Answer>(
     (_, index) => (range.first + index) * pageSize,
   );
   return useQueries({
-    queries: starts.map((from) => page({ from: String(from), limit: String(pageSize) })),
+    queries: starts.map((from) => ({
+      ...page({ from: String(from), limit: String(pageSize) }),
+      gcTime: keptMs,
+    })),
     combine: (results) => ({
       pages: results.flatMap(({ data }, index) =>
         data === undefined ? [] : [{ from: starts[index] ?? 0, answer: data }],

@@ -1,4 +1,4 @@
-import { Alert, Stack, Text } from '@mantine/core';
+import { Alert, Stack } from '@mantine/core';
 import type { JobView } from '#shared/domain/job.ts';
 import { CodeBlock } from '../../components/copy.tsx';
 import { DataTable, type Column } from '../../components/data-table.tsx';
@@ -41,7 +41,6 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
             maxHeight={320}
           />
         )}
-        {value === null && artifacts.length === 0 && <Text size="sm">There is none.</Text>}
       </Stack>
     </Section>
   );
