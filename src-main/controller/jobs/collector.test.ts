@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { jobSpecSchema } from '#shared/domain/job-spec.ts';
 import type { TaskResult } from '#shared/domain/task.ts';
-import type { JobId } from '#shared/lib/ids.ts';
+import { taskId, type JobId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { silentLogger } from '../../nodejs/transport/fixtures.ts';
 import { useBench } from '../service/fixtures.ts';
@@ -155,4 +155,48 @@ test('a result that does not combine is the failure of the job', async () => {
   finish(id, 0, { value: 'rubbish', artifacts: [] });
   await vi.waitFor(() => expect(phaseOf(id)).toBe('failed'));
   expect(bench.runtime.state.jobs.get(id)?.course.error?.message).toContain('Partition 0: ');
+});
+
+test('what is tried again while its results are put together is collected anew, with all that there is', async () => {
+  const asked: { readonly ids: string[]; readonly answer: () => void }[] = [];
+  artifacts.concatenate = (ids) =>
+    new Promise((resolve) => {
+      asked.push({ ids: [...ids], answer: () => resolve(stakeOf('f', ids.length)) });
+    });
+  const dataset = { artifact: 'rows', format: 'binary', recordBytes: 10 };
+  const id = submit({ kind: 'map', command: ['cat'], dataset, retry: { attempts: 1 } });
+  finish(id, 0, made('4', 'output'), { from: 0, to: 2 });
+  const range = { from: 2, to: 4 };
+  const error = { code: 'task_failed', message: 'exit code 1' } as const;
+  const failed = { taskId: taskId(id, 1, 1), epoch: 1, error, exitCode: 1, usage: null, output: '' };
+  bench.runtime.dispatch(
+    { type: 'tasks-assigned', at: 2_000, assignments: [assigned(id, 1, a, range)] },
+    {
+      type: 'tasks-reported',
+      at: 3_000,
+      nodeId: a,
+      reports: [{ type: 'failed', outcome: 'failed', ...failed }],
+    },
+  );
+  await vi.waitFor(() => expect(asked).toHaveLength(1));
+  bench.runtime.dispatch({ type: 'job-cancel-requested', at: 4_000, jobId: id });
+  bench.runtime.dispatch({ type: 'job-retry-requested', at: 5_000, jobId: id });
+  const again = { epoch: 2, taskId: taskId(id, 1, 2) };
+  results.put(id, 1, made('5', 'output'));
+  bench.runtime.dispatch(
+    { type: 'tasks-assigned', at: 6_000, assignments: [{ ...assigned(id, 1, a, range), ...again }] },
+    {
+      type: 'tasks-reported',
+      at: 7_000,
+      nodeId: a,
+      reports: [{ ...doneReport(id, 1, made('5', 'output')), ...again }],
+    },
+  );
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('collecting'));
+  asked[0]?.answer();
+  await vi.waitFor(() => expect(asked).toHaveLength(2));
+  expect(asked.map(({ ids }) => ids.length)).toEqual([1, 2]);
+  asked[1]?.answer();
+  await vi.waitFor(() => expect(phaseOf(id)).toBe('done'));
+  expect(resultOf(id)).toMatchObject({ missing: 0, artifacts: [{ bytes: 2 }] });
 });

@@ -1,3 +1,4 @@
+import { setImmediate as otherWork } from 'node:timers/promises';
 import type { JobId, NodeId } from '#shared/lib/ids.ts';
 import type { ArtifactStake } from '#shared/domain/artifact.ts';
 import type { JobResult } from '#shared/domain/job.ts';
@@ -33,6 +34,8 @@ export interface Collector {
 }
 
 const fetchesAtOnce = 8;
+/** Partial results that are read between two looks at what else there is to do: some milliseconds. */
+const readsAtOnce = 256;
 
 function hereIsNoRoom(code: string): boolean {
   return code === 'artifact_quota' || code === 'disk_full';
@@ -65,7 +68,12 @@ export function createCollector(options: CollectorOptions): Collector {
     }
     if (job.course.phase === 'collecting' && !busy.has(id)) {
       busy.add(id);
-      void collect(job).finally(() => busy.delete(id));
+      void collect(job).finally(() => {
+        busy.delete(id);
+        // It may have been told to end and tried again meanwhile.
+        const now = runtime.state.jobs.get(id);
+        if (now && !stop.signal.aborted) look(now);
+      });
     }
   };
 
@@ -126,34 +134,38 @@ export function createCollector(options: CollectorOptions): Collector {
     return acceptedTask(partition)?.epoch === ref.epoch;
   };
 
+  /** Not when it was tried again meanwhile, and has other results. */
+  const isAsItWas = ({ definition, partitions }: JobRecord): boolean =>
+    !stop.signal.aborted && runtime.state.jobs.get(definition.id)?.partitions === partitions;
+
   const collect = async (job: JobRecord): Promise<void> => {
     const { definition } = job;
     const jobId = definition.id;
     try {
       const missing = job.tally.counts.failed + job.tally.counts.cancelled;
-      const combination = combine(definition, resultsOf(job), missing);
+      const combination = await combine(definition, resultsOf(job), missing);
       const result: JobResult =
         combination.how === 'given' ? combination.result : await concatenated(jobId, combination, missing);
-      if (!stop.signal.aborted) {
-        runtime.dispatch({ type: 'result-collected', at: clock.now(), jobId, result });
-      }
+      if (isAsItWas(job)) runtime.dispatch({ type: 'result-collected', at: clock.now(), jobId, result });
     } catch (error) {
-      if (stop.signal.aborted) return;
+      if (!isAsItWas(job)) return;
       const body = CoveyError.from(error).toBody();
       runtime.dispatch({ type: 'job-failed', at: clock.now(), jobId, error: body });
     }
   };
 
-  function* resultsOf({ definition, partitions }: JobRecord): Iterable<PartitionResult> {
+  async function* resultsOf({ definition, partitions }: JobRecord): AsyncIterable<PartitionResult> {
     const done = partitions.filter(({ phase }) => phase === 'done');
     // Shares by hand are cut side by side: the input's order is that of the ranges.
     done.sort((a, b) => (a.range?.from ?? a.index) - (b.range?.from ?? b.index) || a.index - b.index);
-    for (const { index } of done) {
+    for (const [count, { index, range }] of done.entries()) {
+      if (count % readsAtOnce === readsAtOnce - 1) await otherWork();
+      stop.signal.throwIfAborted();
       const result = store.result(definition.id, index);
       if (result === null) {
         throw new CoveyError('internal_error', `The result of partition ${index} is not in the database.`);
       }
-      yield { index, result };
+      yield { index, units: range && range.to - range.from, result };
     }
   }
 

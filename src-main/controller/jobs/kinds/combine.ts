@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { combineKernel, readPartial, type KernelPartial } from '#shared/domain/kernel-results.ts';
+import { combinePartials, emptyPartial, kernelValue, readPartial } from '#shared/domain/kernel-results.ts';
 import type { ArtifactStake } from '#shared/domain/artifact.ts';
 import type { JobResult } from '#shared/domain/job.ts';
 import type { TaskResult, Work } from '#shared/domain/task.ts';
@@ -9,6 +9,8 @@ import type { JobDefinition } from '../../state/job-state.ts';
 /** The accepted result of one partition. */
 export interface PartitionResult {
   readonly index: number;
+  /** Of its range, in units of the input; null where the input has none. */
+  readonly units: number | null;
   readonly result: TaskResult;
 }
 
@@ -24,32 +26,41 @@ export type Combination =
       readonly refused: number;
     };
 
+/** Partial results as they are read: thousands of histograms need no more room than two. */
+export type PartitionResults = AsyncIterable<PartitionResult> | Iterable<PartitionResult>;
+
 /**
- * The combination of a job's partial results, pure.
+ * The combination of a job's partial results; nothing happens elsewhere.
  * @param results of the partitions that have one, in the order of their input
  * @param missing partitions without one
  * @throws CoveyError `task_failed` when a partial result is not one of this job
  */
-export function combine(
+export async function combine(
   definition: JobDefinition,
-  results: Iterable<PartitionResult>,
+  results: PartitionResults,
   missing: number,
-): Combination {
+): Promise<Combination> {
   const { work } = definition;
   switch (work.kind) {
     case 'kernel':
-      return { how: 'given', result: { value: reduce(work, results), artifacts: [], missing } };
+      return { how: 'given', result: { value: await reduce(work, results), artifacts: [], missing } };
     case 'map':
     case 'inference': {
-      const all = [...results];
-      const parts = all.flatMap(({ result }) => result.artifacts);
-      const refused = all.reduce((sum, { result }) => sum + refusedIn(result.value), 0);
+      const parts: ArtifactStake[] = [];
+      let refused = 0;
+      for await (const { result } of results) {
+        parts.push(...result.artifacts);
+        refused += refusedIn(result.value);
+      }
       const extension = work.kind === 'inference' ? 'jsonl' : 'out';
       return { how: 'concatenate', parts, name: `${definition.name}.${extension}`, refused };
     }
     case 'command':
     case 'gang':
-      return { how: 'given', result: { value: null, artifacts: collect(definition, results), missing } };
+      return {
+        how: 'given',
+        result: { value: null, artifacts: await collect(definition, results), missing },
+      };
     case 'index':
       throw new Error('an index is no job of its own');
   }
@@ -61,32 +72,36 @@ function refusedIn(value: TaskResult['value']): number {
   return refusedSchema.safeParse(value).data?.refused ?? 0;
 }
 
-function reduce(
+async function reduce(
   work: Extract<Work, { kind: 'kernel' }>,
-  results: Iterable<PartitionResult>,
-): JobResult['value'] {
-  const value = combineKernel(work.call, partialsOf(work, results));
+  results: PartitionResults,
+): Promise<JobResult['value']> {
+  let total = emptyPartial(work.call);
+  for await (const { index, units, result } of results) {
+    const partial = readPartial(work.call, result.value);
+    if (!partial.ok) throw new CoveyError('task_failed', `Partition ${index}: ${partial.error}.`);
+    const { elements } = partial.value;
+    if (units !== null && elements !== units) {
+      const message = `Partition ${index}: its result is of ${elements} elements, its range has ${units}.`;
+      throw new CoveyError('task_failed', message);
+    }
+    total = combinePartials(total, partial.value);
+  }
+  const value = kernelValue(work.call, total);
   return typeof value === 'object' && value !== null ? { ...value, counts: [...value.counts] } : value;
 }
 
-function* partialsOf(
-  work: Extract<Work, { kind: 'kernel' }>,
-  results: Iterable<PartitionResult>,
-): Iterable<KernelPartial> {
-  for (const { index, result } of results) {
-    const partial = readPartial(work.call, result.value);
-    if (!partial.ok) throw new CoveyError('task_failed', `Partition ${index}: ${partial.error}.`);
-    yield partial.value;
-  }
-}
-
 /** `<output>` where there is one partition, else `<index>/<output>`. */
-function collect(definition: JobDefinition, results: Iterable<PartitionResult>): JobResult['artifacts'] {
+async function collect(
+  definition: JobDefinition,
+  results: PartitionResults,
+): Promise<JobResult['artifacts']> {
   const single = definition.division.mode === 'counted' && definition.division.count === 1;
-  return [...results].flatMap(({ index, result }) =>
-    result.artifacts.map((artifact) => ({
-      ...artifact,
-      name: single ? artifact.name : `${index}/${artifact.name}`,
-    })),
-  );
+  const artifacts: Array<JobResult['artifacts'][number]> = [];
+  for await (const { index, result } of results) {
+    for (const artifact of result.artifacts) {
+      artifacts.push({ ...artifact, name: single ? artifact.name : `${index}/${artifact.name}` });
+    }
+  }
+  return artifacts;
 }
