@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { apply } from '../../src-main/controller/state/apply.ts';
+import { commandWork } from '../../src-main/controller/state/job-fixtures.ts';
 import type { JobDefinition, JobRecord } from '../../src-main/controller/state/job-state.ts';
 import { emptyState } from '../../src-main/controller/state/state.ts';
 import { jobSpecSchema } from '../../src-main/shared/domain/job-spec.ts';
-import type { Work } from '../../src-main/shared/domain/task.ts';
 import type { JobId } from '../../src-main/shared/lib/ids.ts';
 import type { RunningController } from '../support/cluster.ts';
 
@@ -34,27 +34,12 @@ function endOf(number: number): 'done' | 'failed' | 'cancelled' {
 
 function definitionOf(number: number, createdAt: number): JobDefinition {
   const spec = jobSpecSchema.parse({ kind: 'command', command: ['work'], requires: { os: 'win32' } });
-  const work: Work = {
-    kind: 'command',
-    program: {
-      command: ['work'],
-      script: null,
-      interpreter: [],
-      env: {},
-      secrets: {},
-      inputs: [],
-      limits: { memoryBytes: 2 ** 30, processes: 16, outputBytes: 2 ** 20 },
-      network: 'none',
-      cpus: 1,
-    },
-    outputs: [],
-  };
   return {
     id: `j-${String(number).padStart(8, '0')}` as JobId,
     name: `${number % 3 === 0 ? 'render' : 'tidy up'} ${number}`,
     kind: 'command',
     spec,
-    work,
+    work: commandWork,
     index: null,
     total: 2,
     unit: 'items',

@@ -1,9 +1,10 @@
-import { Alert, Anchor, Button, Group, Progress, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Group, Progress, Stack, Text } from '@mantine/core';
 import { IconArrowLeft, IconChecklist, IconInfoCircle } from '@tabler/icons-react';
 import type { JobView } from '#shared/domain/job.ts';
 import { hrefTo } from '../../app/router.ts';
+import { NotThere } from '../../components/not-there.tsx';
 import { Page, Section } from '../../components/page.tsx';
-import { EmptyState, ErrorState, LoadingState } from '../../components/states.tsx';
+import { ErrorState, LoadingState } from '../../components/states.tsx';
 import { Ago } from '../../components/text.tsx';
 import { formatBytes, formatDateTime, formatDuration } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
@@ -142,19 +143,5 @@ function ProgressSection({ job }: { readonly job: JobView }) {
 }
 
 function NoSuchJob() {
-  return (
-    <Page title="Jobs">
-      <EmptyState
-        icon={IconChecklist}
-        title="There is no such job"
-        action={
-          <Button component="a" href={hrefTo('jobs')} variant="default">
-            All jobs
-          </Button>
-        }
-      >
-        It was removed, or the address is of another covey.
-      </EmptyState>
-    </Page>
-  );
+  return <NotThere page="jobs" of="Jobs" icon={IconChecklist} title="There is no such job" all="All jobs" />;
 }

@@ -1,12 +1,12 @@
 import { Fragment, useMemo } from 'react';
-import { Anchor, Badge, Button, Group, Stack } from '@mantine/core';
+import { Anchor, Badge, Group, Stack } from '@mantine/core';
 import { IconArrowLeft, IconDeviceDesktopOff } from '@tabler/icons-react';
 import type { NodeView } from '#shared/api/schema.ts';
 import { hrefTo, navigate } from '../../app/router.ts';
 import { TimeChart, type Series } from '../../charts/time-chart.tsx';
 import { DataTable, type Column } from '../../components/data-table.tsx';
+import { NotThere } from '../../components/not-there.tsx';
 import { Page, Section } from '../../components/page.tsx';
-import { EmptyState } from '../../components/states.tsx';
 import { NodeStatusMark } from '../../components/status.tsx';
 import { Ago, Name } from '../../components/text.tsx';
 import { formatBytes, formatBytesOf, formatRate, formatShare, plural } from '../../format/format.ts';
@@ -70,19 +70,13 @@ export function MachineDetail({
 
 export function NoSuchMachine() {
   return (
-    <Page title="Machines">
-      <EmptyState
-        icon={IconDeviceDesktopOff}
-        title="This machine is not in the covey"
-        action={
-          <Button component="a" href={hrefTo('machines')} variant="default">
-            All machines
-          </Button>
-        }
-      >
-        It was removed, or the address is of another covey.
-      </EmptyState>
-    </Page>
+    <NotThere
+      page="machines"
+      of="Machines"
+      icon={IconDeviceDesktopOff}
+      title="This machine is not in the covey"
+      all="All machines"
+    />
   );
 }
 
