@@ -17,8 +17,11 @@ export interface CliIo {
   sleep(ms: number, signal: AbortSignal): Promise<void>;
   /** Ctrl-C and the request to end. Returns what removes the listener. */
   onInterrupt(listener: () => void): () => void;
-  /** One line typed by a person; null when nobody can answer. Throws `Exit` as interrupted at Ctrl-C. */
-  ask(question: string): Promise<string | null>;
+  /**
+   * One line typed by a person; null when nobody can answer, or when the signal aborts: then the question is taken
+   * back. Throws `Exit` as interrupted at Ctrl-C.
+   */
+  ask(question: string, signal?: AbortSignal): Promise<string | null>;
   /**
    * One line that nobody should read over a shoulder or in a process list: typed without echo, or the first line of
    * standard input where that is no terminal. null: none came within a minute. Throws `Exit` as interrupted at Ctrl-C.

@@ -49,44 +49,75 @@ export async function finishJob(context: CommandContext, started: JobView): Prom
 async function untilFinished(context: CommandContext, started: JobView): Promise<JobView> {
   const { api, io } = context;
   const live = createLiveLine(io);
+  const job = { latest: started, heardAt: io.now() };
   let interrupt = new AbortController();
   const removeListener = io.onInterrupt(() => interrupt.abort());
-  let job = started;
-  let heardAt = io.now();
+  const look = async (): Promise<void> => {
+    try {
+      job.latest = await api.call('job', { params: { job: started.id }, timeoutMs: 10_000 });
+      job.heardAt = io.now();
+    } catch (error) {
+      const away = error instanceof CoveyError && error.retryable;
+      if (!away || io.now() - job.heardAt > awayMs) throw error;
+    }
+  };
   let cancelled = false;
   try {
-    while (!isFinished(job)) {
-      live.update(...progressText(job));
+    while (!isFinished(job.latest)) {
+      live.update(...progressText(job.latest));
       await io.sleep(pollMs, interrupt.signal);
       if (interrupt.signal.aborted) {
         live.end();
-        if (cancelled || !(await wantsCancelled(context, job))) throw detached(context, job);
-        cancelled = true;
-        await api.call('cancelJob', { params: { job: job.id }, timeoutMs: 5_000 });
-        // A second Ctrl-C leaves it alone.
+        if (cancelled) throw detached(context, job.latest);
         interrupt = new AbortController();
+        const answer = await wantsCancelled(context, () => job.latest, look, interrupt.signal);
+        if (answer === 'finished') break;
+        if (answer === 'no') throw detached(context, job.latest);
+        cancelled = true;
+        await api.call('cancelJob', { params: { job: started.id }, timeoutMs: 5_000 });
       }
-      try {
-        job = await api.call('job', { params: { job: job.id }, timeoutMs: 10_000 });
-        heardAt = io.now();
-      } catch (error) {
-        if (!(error instanceof CoveyError) || !error.retryable || io.now() - heardAt > awayMs) throw error;
-      }
+      await look();
     }
   } finally {
     live.end();
     removeListener();
   }
-  return job;
+  return job.latest;
 }
 
-/** Only a person on a terminal is asked; a script that is interrupted leaves its job. */
-async function wantsCancelled({ io }: CommandContext, job: JobView): Promise<boolean> {
-  const answer = await io.ask(`End ${jobName(job)} as well? [y/N] `).catch((error: unknown) => {
-    if (error instanceof Exit) return null;
-    throw error;
-  });
-  return answer !== null && /^y(es)?$/i.test(answer.trim());
+/**
+ * Only a person on a terminal is asked; a script that is interrupted leaves its job. The question is open as long as
+ * the job goes on, and a second interrupt, from wherever, answers it with no.
+ */
+async function wantsCancelled(
+  { io }: CommandContext,
+  latest: () => JobView,
+  look: () => Promise<void>,
+  interrupt: AbortSignal,
+): Promise<'yes' | 'no' | 'finished'> {
+  const takenBack = new AbortController();
+  const typed: { answer: 'yes' | 'no' | null } = { answer: null };
+  const asked = io
+    .ask(`End ${jobName(latest())} as well? [y/N] `, AbortSignal.any([takenBack.signal, interrupt]))
+    .catch((error: unknown) => {
+      if (error instanceof Exit) return null;
+      throw error;
+    })
+    .then((line) => {
+      typed.answer = line !== null && /^y(es)?$/i.test(line.trim()) ? 'yes' : 'no';
+    });
+  try {
+    for (;;) {
+      await Promise.race([asked, io.sleep(pollMs, interrupt)]);
+      if (interrupt.aborted) return 'no';
+      if (typed.answer !== null) return typed.answer;
+      await look();
+      if (isFinished(latest())) return 'finished';
+    }
+  } finally {
+    takenBack.abort();
+    await asked;
+  }
 }
 
 function detached({ io }: CommandContext, job: JobView): Exit {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CliIo } from './io.ts';
 import { promptLine, type PromptStreams } from './prompt.ts';
@@ -26,14 +26,21 @@ export function processIo(copyDatabase: CliIo['copyDatabase']): CliIo {
     sleep: (ms, signal) => delay(ms, undefined, { signal }).catch(() => undefined),
     onInterrupt(listener) {
       const signals = ['SIGINT', 'SIGTERM'] as const;
-      for (const signal of signals) process.on(signal, listener);
+      let heardAt = -Infinity;
+      // A terminal sends Ctrl-C to everything that runs in it, and bin/covey.mjs passes on what it gets: one press.
+      const heard = (): void => {
+        const before = heardAt;
+        heardAt = performance.now();
+        if (heardAt - before > onePressMs) listener();
+      };
+      for (const signal of signals) process.on(signal, heard);
       return () => {
-        for (const signal of signals) process.off(signal, listener);
+        for (const signal of signals) process.off(signal, heard);
       };
     },
-    async ask(question) {
-      if (process.stdin.isTTY !== true || process.stderr.isTTY !== true) return null;
-      return promptLine(streams, question, { hidden: false });
+    async ask(question, signal) {
+      if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || inBackground()) return null;
+      return promptLine(streams, question, { hidden: false, signal });
     },
     secretLine: (question) => promptLine(streams, question, { hidden: true, timeoutMs: secretLineMs }),
     fileExists: existsSync,
@@ -42,3 +49,17 @@ export function processIo(copyDatabase: CliIo['copyDatabase']): CliIo {
 }
 
 const secretLineMs = 60_000;
+const onePressMs = 200;
+
+/** Whoever asks at a terminal that belongs to another job of the shell is stopped by it. Known on Linux only. */
+function inBackground(): boolean {
+  try {
+    // pid (name) state ppid pgrp session tty tpgid ...: the name may hold anything.
+    const [, , group, , , foreground] = readFileSync('/proc/self/stat', 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    return group !== foreground;
+  } catch {
+    return false;
+  }
+}

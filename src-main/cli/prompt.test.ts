@@ -51,3 +51,13 @@ test('nobody types: the first line counts, and nothing is shown', async () => {
 test('none comes in time', async () => {
   expect(await promptLine(terminal(), 'Which? ', { hidden: true, timeoutMs: 20 })).toBeNull();
 });
+
+test('a question that is taken back is closed', async () => {
+  const stop = new AbortController();
+  const streams = terminal();
+  const line = promptLine(streams, 'Which? ', { hidden: false, signal: stop.signal });
+  stop.abort();
+  expect(await line).toBeNull();
+  expect(streams.shown()).toMatch(/Which\? .*\n$/s);
+  expect(await promptLine(streams, 'Which? ', { hidden: false, signal: stop.signal })).toBeNull();
+});

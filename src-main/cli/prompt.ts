@@ -11,16 +11,23 @@ export interface PromptStreams {
 }
 
 /**
- * One line, without its end. null: the input ended, or none came in time.
+ * One line, without its end. null: the input ended, none came in time, or the signal aborted.
  * @param hidden what is typed does not appear
  * @throws Exit as interrupted, at Ctrl-C
  */
 export async function promptLine(
   { input, output, terminal }: PromptStreams,
   question: string,
-  { hidden, timeoutMs }: { readonly hidden: boolean; readonly timeoutMs?: number },
+  {
+    hidden,
+    timeoutMs,
+    signal,
+  }: { readonly hidden: boolean; readonly timeoutMs?: number; readonly signal?: AbortSignal | undefined },
 ): Promise<string | null> {
+  if (signal?.aborted) return null;
   const lines = createInterface({ input, output: hidden ? silent() : output, terminal });
+  const close = (): void => lines.close();
+  signal?.addEventListener('abort', close);
   try {
     return await new Promise<string | null>((resolve, reject) => {
       const timer = timeoutMs === undefined ? null : setTimeout(() => lines.close(), timeoutMs);
@@ -43,6 +50,7 @@ export async function promptLine(
       } else if (terminal) output.write(question);
     });
   } finally {
+    signal?.removeEventListener('abort', close);
     lines.close();
     if (hidden && terminal) output.write('\n');
   }
