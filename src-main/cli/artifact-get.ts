@@ -5,15 +5,17 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fillPath } from '#shared/api/calls.ts';
-import { isSafeTreePath, type ArtifactView } from '#shared/domain/artifact.ts';
+import { isSafeTreePath, type ArtifactStake, type ArtifactView } from '#shared/domain/artifact.ts';
 import { canonicalManifest, makeManifest, type TreeFile } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
+import type { ArtifactId } from '#shared/lib/ids.ts';
 import { digestFile, sha256 } from '../nodejs/artifacts/digest.ts';
 import { defaultUnpackLimits } from '../nodejs/artifacts/unpack-guard.ts';
 import { walkTree } from '../nodejs/artifacts/walk-tree.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
-import { createLiveLine, type LiveLine } from './live-line.ts';
+import { createLiveLine } from './live-line.ts';
+import { cannotWrite, checkWritable, isWriteError } from './local-write.ts';
 import { bytes, percent, printable } from './text.ts';
 
 const contentPath = '/api/artifacts/:artifact/content';
@@ -44,26 +46,49 @@ export async function getArtifact(
       `${printable(path)} is a folder, and ${printable(artifact.name)} is a file: name a file.`,
     );
   const live = createLiveLine(io);
-  const url = fillPath(contentPath, { artifact: artifact.id });
+  const name = `Getting ${printable(artifact.name)}`;
   try {
-    if (artifact.kind === 'file') await getFile({ api, signal, live, url, artifact, path });
-    else await getTree({ api, signal, live, url, artifact, path });
+    await getContent({
+      ...{ api, signal, artifact, path },
+      onBytes(done) {
+        const share = artifact.bytes > 0 ? (done / artifact.bytes) * 100 : 100;
+        live.update(name, `${percent(share)} of ${bytes(artifact.bytes)}`);
+      },
+      onStep: (step) => live.update(name, step),
+    });
   } finally {
     live.end();
   }
   return { artifact, path };
 }
 
-interface Getting {
+export interface Getting {
   readonly api: CommandContext['api'];
   readonly signal: AbortSignal;
-  readonly live: LiveLine;
-  readonly url: string;
-  readonly artifact: ArtifactView;
+  readonly artifact: ArtifactStake & { readonly name: string };
+  /** Absolute; a file that is there is replaced, a folder too. */
   readonly path: string;
+  /** Of a file: how many bytes of it are here. */
+  readonly onBytes: (done: number) => void;
+  /** Of a folder. */
+  readonly onStep: (step: string) => void;
 }
 
-async function getFile({ api, signal, live, url, artifact, path }: Getting): Promise<void> {
+/** Verified; a file that was broken off goes on from `PATH.ID.part`. @throws CoveyError */
+export async function getContent(getting: Getting): Promise<void> {
+  await checkWritable(getting.path);
+  try {
+    await (getting.artifact.kind === 'file' ? getFile(getting) : getTree(getting));
+  } catch (error) {
+    throw isWriteError(error) ? cannotWrite(getting.path, error) : error;
+  }
+}
+
+function urlOf({ id }: Getting['artifact']): string {
+  return fillPath(contentPath, { artifact: id });
+}
+
+async function getFile({ api, signal, artifact, path, onBytes }: Getting): Promise<void> {
   const partial = `${path}.${artifact.id.slice(0, 12)}.part`;
   const hash = createHash('sha256');
   const before = (await stat(partial).catch(() => null))?.size ?? 0;
@@ -71,7 +96,7 @@ async function getFile({ api, signal, live, url, artifact, path }: Getting): Pro
   if (from > 0) await pipeline(createReadStream(partial, { end: from - 1 }), hash, { end: false });
   let done = from;
   if (from < artifact.bytes || artifact.bytes === 0) {
-    const answer = await api.getBytes(url, from, signal);
+    const answer = await api.getBytes(urlOf(artifact), from, signal);
     if (from > 0 && answer.statusCode !== 206) {
       answer.destroy();
       throw new CoveyError(
@@ -84,8 +109,7 @@ async function getFile({ api, signal, live, url, artifact, path }: Getting): Pro
       transform(chunk: Buffer, _encoding, next) {
         hash.update(chunk);
         done += chunk.length;
-        const share = artifact.bytes > 0 ? (done / artifact.bytes) * 100 : 100;
-        live.update(`Getting ${printable(artifact.name)}`, `${percent(share)} of ${bytes(artifact.bytes)}`);
+        onBytes(done);
         next(null, chunk);
       },
     });
@@ -96,7 +120,7 @@ async function getFile({ api, signal, live, url, artifact, path }: Getting): Pro
     });
     await pipeline(answer, counted, sink, { signal }).catch((error: unknown) => {
       if (signal.aborted) throw CoveyError.from(signal.reason);
-      throw error instanceof CoveyError || (error as NodeJS.ErrnoException).code === 'ENOSPC'
+      throw error instanceof CoveyError || isWriteError(error)
         ? error
         : brokenOff(artifact, 'the same command goes on', error);
     });
@@ -108,7 +132,7 @@ async function getFile({ api, signal, live, url, artifact, path }: Getting): Pro
   await rename(partial, path);
 }
 
-function brokenOff({ name }: ArtifactView, then: string, error: unknown): CoveyError {
+function brokenOff({ name }: Getting['artifact'], then: string, error: unknown): CoveyError {
   return new CoveyError(
     'controller_unreachable',
     `The connection ended before all of ${name} was here: ${then}.`,
@@ -117,35 +141,24 @@ function brokenOff({ name }: ArtifactView, then: string, error: unknown): CoveyE
   );
 }
 
-async function getTree({ api, signal, live, url, artifact, path }: Getting): Promise<void> {
+async function getTree({ api, signal, artifact, path, onStep }: Getting): Promise<void> {
   const { unpackStream } = await import('../nodejs/artifacts/unpack.ts');
   // Beside the target, so that it can be renamed.
   const folder = await mkdtemp(join(dirname(path), '.covey-get-'));
   const tree = join(folder, 'tree');
   try {
-    live.update(`Getting ${printable(artifact.name)}`, bytes(artifact.bytes));
+    onStep(bytes(artifact.bytes));
     const limits = { ...defaultUnpackLimits, bytes: artifact.bytes };
-    await unpackStream(await api.getBytes(url, 0, signal), artifact.name, tree, { signal, limits }).catch(
-      (error: unknown) => {
-        // An error of the disk has a path.
-        const ours = error instanceof CoveyError || (error instanceof Error && 'path' in error);
-        throw ours ? CoveyError.from(error) : brokenOff(artifact, 'try again', error);
-      },
-    );
-    live.update(`Getting ${printable(artifact.name)}`, 'verifying');
-    const walked = await walkTree(tree);
-    const files: TreeFile[] = [];
-    for (const file of walked.files) {
-      const digest = await digestFile(file.absolute, { signal });
-      files.push({
-        path: file.path,
-        executable: file.executable,
-        bytes: digest.bytes,
-        sha256: digest.sha256,
-      });
-    }
-    const made = makeManifest(files, walked.directories);
-    if (!made.ok || sha256(canonicalManifest(made.manifest)) !== artifact.id) {
+    await unpackStream(await api.getBytes(urlOf(artifact), 0, signal), artifact.name, tree, {
+      signal,
+      limits,
+    }).catch((error: unknown) => {
+      throw error instanceof CoveyError || isWriteError(error)
+        ? error
+        : brokenOff(artifact, 'try again', error);
+    });
+    onStep('verifying');
+    if ((await treeDigest(tree, signal)) !== artifact.id) {
       throw new CoveyError('artifact_corrupt', `What came of ${artifact.name} is something else: try again.`);
     }
     await rm(path, { recursive: true, force: true });
@@ -153,4 +166,21 @@ async function getTree({ api, signal, live, url, artifact, path }: Getting): Pro
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** The id that a folder here would have; null: it holds what no tree can. */
+export async function treeDigest(path: string, signal: AbortSignal): Promise<ArtifactId | null> {
+  const walked = await walkTree(path);
+  const files: TreeFile[] = [];
+  for (const file of walked.files) {
+    const digest = await digestFile(file.absolute, { signal });
+    files.push({
+      path: file.path,
+      executable: file.executable,
+      bytes: digest.bytes,
+      sha256: digest.sha256,
+    });
+  }
+  const made = makeManifest(files, walked.directories);
+  return made.ok ? sha256(canonicalManifest(made.manifest)) : null;
 }

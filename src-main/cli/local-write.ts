@@ -1,0 +1,57 @@
+import { mkdtemp, rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { CoveyError, isDiskFull } from '#shared/errors.ts';
+import { printable } from './text.ts';
+
+/**
+ * Whether something can be made at this path, tried before anything is asked of anyone.
+ * @throws CoveyError saying why not
+ */
+export async function checkWritable(path: string): Promise<void> {
+  try {
+    await rmdir(await mkdtemp(join(dirname(path), '.covey-try-')));
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+}
+
+/** What the file system said of this path, as a sentence. */
+export function cannotWrite(path: string, error: unknown): CoveyError {
+  if (error instanceof CoveyError) return error;
+  const code = isDiskFull(error) ? 'disk_full' : 'invalid_request';
+  return new CoveyError(
+    code,
+    `${printable(path)} cannot be written: ${why(path, error)}.`,
+    { field: 'target' },
+    error,
+  );
+}
+
+/** Whether an error is one of writing to a disk here, in work that reads from the network too. */
+export function isWriteError(error: unknown): boolean {
+  const { path, syscall } = error as NodeJS.ErrnoException;
+  return isDiskFull(error) || path !== undefined || syscall === 'write';
+}
+
+function why(path: string, error: unknown): string {
+  const folder = printable(dirname(path));
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (isDiskFull(error)) return 'the disk is full';
+  switch (code) {
+    case 'ENOENT':
+      return `there is no folder ${folder}, or nothing can be made in it`;
+    case 'ENOTDIR':
+      return `${folder} is no folder`;
+    case 'EACCES':
+    case 'EPERM':
+      return `you may not write to ${folder}`;
+    case 'EROFS':
+      return `${folder} can only be read`;
+    case 'ENAMETOOLONG':
+      return 'its name is too long';
+    case 'EISDIR':
+      return 'it is a folder';
+    default:
+      return printable(message);
+  }
+}
