@@ -4,9 +4,10 @@ import { basename, join, resolve } from 'node:path';
 import type { z } from 'zod';
 import type { uploadBodySchema } from '#shared/api/jobs.ts';
 import { ARTIFACT_CHUNK_BYTES, type ArtifactView } from '#shared/domain/artifact.ts';
+import { canonicalManifest, makeManifest } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
-import { chunkLength, digestFile } from '../nodejs/artifacts/digest.ts';
+import { chunkLength, digestFile, sha256 } from '../nodejs/artifacts/digest.ts';
 import { walkTree } from '../nodejs/artifacts/walk-tree.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
@@ -18,6 +19,8 @@ export interface PutOptions {
   readonly name?: string | undefined;
   /** What the archive holds, as a tree, instead of the archive. */
   readonly unpack?: boolean | undefined;
+  /** Also find out whether it was kept before: see `PutResult.wasKept`. */
+  readonly lookBefore?: boolean | undefined;
 }
 
 interface LocalFile {
@@ -30,6 +33,8 @@ interface LocalFile {
 export interface PutResult {
   readonly artifact: ArtifactView;
   readonly sentBytes: number;
+  /** Whether the covey kept it already, or may have (it was not asked). */
+  readonly wasKept: boolean;
 }
 
 const uploadsAtOnce = 4;
@@ -57,7 +62,8 @@ export async function putArtifact(
   const live = createLiveLine(context.io);
   try {
     if (options.unpack !== true) {
-      return await putLocal(context, absolute, options.name ?? basename(absolute), live, signal);
+      const name = options.name ?? basename(absolute);
+      return await putLocal(context, absolute, name, live, signal, options.lookBefore);
     }
     if (!found.isFile())
       throw new UsageError(`--unpack is for a tar or zip file; ${printable(path)} is a folder.`);
@@ -82,6 +88,7 @@ async function putLocal(
   name: string,
   live: LiveLine,
   signal: AbortSignal,
+  lookBefore = false,
 ): Promise<PutResult> {
   const { api } = context;
   const isFile = (await stat(absolute)).isFile();
@@ -89,6 +96,7 @@ async function putLocal(
   const local: readonly LocalFile[] = walked?.files ?? [{ path: 'file', absolute, executable: false }];
   const body = await describe(isFile ? 'file' : 'tree', local, walked?.directories ?? [], name, live, signal);
   const where = placesOf(body, local);
+  const wasKept = !lookBefore || (await isKept(context, body, signal));
   let sentBytes = 0;
   for (let round = 1; ; round += 1) {
     const upload = await api.call('startUpload', { body, timeoutMs: finishMs, signal });
@@ -96,7 +104,8 @@ async function putLocal(
     live.update(`Putting ${printable(name)}`, 'verifying');
     try {
       const params = { id: upload.id };
-      return { artifact: await api.call('finishUpload', { params, timeoutMs: finishMs, signal }), sentBytes };
+      const artifact = await api.call('finishUpload', { params, timeoutMs: finishMs, signal });
+      return { artifact, sentBytes, wasKept };
     } catch (error) {
       // Corrupt: what an attempt that was cut off by the power has left, for example.
       const again =
@@ -108,6 +117,22 @@ async function putLocal(
 }
 
 type UploadBody = z.input<typeof uploadBodySchema>;
+
+/** Also where that cannot be told. */
+async function isKept({ api }: CommandContext, body: UploadBody, signal: AbortSignal): Promise<boolean> {
+  const files = body.files.map(({ path, executable, bytes, sha256 }) => ({
+    ...{ path, bytes, executable: executable === true },
+    sha256: sha256 as ArtifactId,
+  }));
+  const made = body.kind === 'tree' ? makeManifest(files, body.directories ?? []) : null;
+  if (made && !made.ok) return true;
+  const id = made ? sha256(canonicalManifest(made.manifest)) : (body.files[0]?.sha256 ?? '');
+  try {
+    return (await api.call('artifact', { params: { artifact: id }, signal })).pinned;
+  } catch (error) {
+    return !(error instanceof CoveyError && error.code === 'artifact_not_found');
+  }
+}
 
 async function describe(
   kind: 'file' | 'tree',

@@ -29,7 +29,8 @@ export async function putFilesOf(spec: JobSpec, base: string, put: PutPath): Pro
   return mapReferences(spec, (ref) => (isPath(ref) ? (ids.get(resolve(base, ref)) ?? ref) : ref));
 }
 
-function referencesOf(spec: JobSpec): { readonly field: string; readonly ref: string }[] {
+/** The artifacts and files that it names, by field. */
+export function referencesOf(spec: JobSpec): { readonly field: string; readonly ref: string }[] {
   const found: { field: string; ref: string }[] = [];
   if (spec.kind === 'kernel') {
     found.push({ field: 'input', ref: spec.input });

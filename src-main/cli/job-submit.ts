@@ -35,6 +35,16 @@ export async function submitOnce({ api, io }: CommandContext, spec: JobSpec): Pr
   }
 }
 
+/** Whether it is certain that there is no job now, because the controller has said so. */
+export function wasRefused(error: unknown): boolean {
+  return (
+    error instanceof CoveyError &&
+    !mayHaveArrived(error) &&
+    error.code !== 'controller_unreachable' &&
+    error.code !== 'internal_error'
+  );
+}
+
 function mayHaveArrived(error: unknown): boolean {
   if (!(error instanceof CoveyError)) return false;
   const { code, details } = error;

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { ArtifactView } from '#shared/domain/artifact.ts';
+import { artifactTitle, type ArtifactView } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { getArtifact } from '../artifact-get.ts';
 import { putArtifact, type PutOptions, type PutResult } from '../artifact-put.ts';
@@ -10,10 +10,15 @@ import { renderTable } from '../table.ts';
 import { bytes, duration, plural, printable } from '../text.ts';
 
 export const addArtifactCommands: AddCommands = ({ add, act, group }) => {
-  const artifacts = group('artifacts', 'files and folders that jobs use and make', listArtifacts);
+  const artifacts = group('artifacts', 'files and folders that jobs use and make', (context) =>
+    listArtifacts(context, false),
+  );
   add('list', 'list them', artifacts)
     .alias('ls')
-    .action((_flags, command: Command) => act(command, listArtifacts));
+    .option('--all', 'partial results of jobs too, and what nothing needs any more', false)
+    .action(({ all }: { all: boolean }, command: Command) =>
+      act(command, (context) => listArtifacts(context, all)),
+    );
   add('put <path>', 'put a file or folder of this machine into the covey', artifacts)
     .option('--name <name>', 'what to call it (default: its own name)')
     .option('--unpack', 'put what a tar or zip file holds, as a folder')
@@ -34,44 +39,55 @@ export const addArtifactCommands: AddCommands = ({ add, act, group }) => {
 };
 
 /** For other commands that take a file of this machine. */
-export async function putPath(context: CommandContext, path: string): Promise<ArtifactView> {
-  const { artifact } = await interruptible(context, (signal) => putArtifact(context, path, {}, signal));
-  return artifact;
+export function putPath(context: CommandContext, path: string): Promise<PutResult> {
+  return interruptible(context, (signal) => putArtifact(context, path, { lookBefore: true }, signal));
 }
 
-async function listArtifacts({ api, io, json, width }: CommandContext): Promise<void> {
-  const answer = await api.call('artifacts');
+async function listArtifacts({ api, io, json, width }: CommandContext, all: boolean): Promise<void> {
+  const answer = await api.call('artifacts', { query: { partial: all ? '1' : '0' } });
   if (json) return io.out(`${JSON.stringify(answer)}\n`);
+  const { leftOut } = answer;
+  const others =
+    leftOut === undefined
+      ? ''
+      : `Not shown: ${plural(leftOut.count, 'partial result')} of jobs or what nothing needs any more, ` +
+        `${bytes(leftOut.bytes)} (--all).\n`;
   if (answer.artifacts.length === 0) {
-    return io.out('There are no artifacts. "covey artifacts put PATH" puts a file or folder here.\n');
+    return io.out(
+      `There are no artifacts. "covey artifacts put PATH" puts a file or folder here.\n${others}`,
+    );
   }
   const now = io.now();
   io.out(
     renderTable<ArtifactView>(
       [
         { header: 'ARTIFACT', value: ({ id }) => id.slice(0, 12) },
-        { header: 'NAME', value: ({ name }) => name, shrinkTo: 12 },
+        { header: 'NAME', value: artifactTitle, shrinkTo: 12 },
         {
           header: 'KIND',
           value: ({ kind, files }) => (kind === 'file' ? 'file' : `${plural(files, 'file')}`),
         },
         { header: 'SIZE', value: (artifact) => bytes(artifact.bytes), align: 'right' },
-        { header: 'AT', value: ({ holders }) => plural(holders.length, 'machine'), align: 'right' },
+        {
+          header: 'AT',
+          value: ({ holders }) => (holders.length === 0 ? 'controller' : plural(holders.length, 'machine')),
+        },
         { header: 'USED', value: ({ lastUsedAt }) => `${duration(Math.max(0, now - lastUsedAt))} ago` },
-        { header: 'KEPT', value: (artifact) => keptBy(artifact, now), shrinkTo: 8 },
+        { header: 'KEPT', value: (artifact) => keptBy(artifact, now) },
       ],
       answer.artifacts,
       width,
     ),
   );
-  io.out(`${bytes(answer.usedBytes)} of ${bytes(answer.quotaBytes)} used.\n`);
+  io.out(`${bytes(answer.usedBytes)} of ${bytes(answer.quotaBytes)} used.\n${others}`);
 }
 
+/** As short as it can be: names need the room. */
 function keptBy({ pinned, jobs, collectableAt }: ArtifactView, now: number): string {
-  if (jobs.length > 0) return plural(jobs.length, 'job');
-  if (pinned) return 'until removed';
+  if (jobs.length > 0) return `by ${plural(jobs.length, 'job')}`;
+  if (pinned) return 'by you';
   const leftMs = (collectableAt ?? now) - now;
-  return leftMs > 0 ? `${duration(leftMs)} more` : 'not any more';
+  return leftMs > 0 ? `for ${duration(leftMs)}` : 'can go';
 }
 
 async function put(context: CommandContext, path: string, options: PutOptions): Promise<void> {
@@ -121,15 +137,21 @@ async function remove({ api, io, json }: CommandContext, refs: readonly string[]
 async function collect({ api, io, json }: CommandContext): Promise<void> {
   const answer = await api.call('collectArtifacts', { timeoutMs: 10 * 60_000 });
   if (json) return io.out(`${JSON.stringify(answer)}\n`);
-  io.out(
-    answer.removed === 0 && answer.freedBytes === 0
-      ? 'Nothing to remove.\n'
-      : `${plural(answer.removed, 'artifact')} removed, ${bytes(answer.freedBytes)} freed.\n`,
-  );
+  if (answer.removed > 0 || answer.freedBytes > 0) {
+    io.out(`${plural(answer.removed, 'artifact')} removed, ${bytes(answer.freedBytes)} freed.\n`);
+  }
+  const { unneeded } = await api.call('artifacts', { query: { limit: '1' } });
+  if (unneeded.later > 0) {
+    const inMs = Math.max(0, (unneeded.nextAt ?? 0) - io.now());
+    io.out(
+      `${plural(unneeded.later, 'artifact')} (${bytes(unneeded.laterBytes)}) that nothing needs any more can go an hour after ` +
+        `their last use,\nthe first in ${duration(inMs)}.\n`,
+    );
+  } else if (answer.removed === 0 && answer.freedBytes === 0) io.out('Nothing to remove.\n');
 }
 
 /** Ctrl-C gives up; what was sent or came till then is of use to the next time. */
-async function interruptible<T>(
+export async function interruptible<T>(
   { io }: CommandContext,
   work: (signal: AbortSignal) => Promise<T>,
   cancelled = 'Cancelled; the same command goes on from here.',

@@ -3,20 +3,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { scriptedIo, type ScriptedIo } from '../../../e2e/support/cli-io.ts';
+import { at, exampleNode } from '../../../e2e/support/views.ts';
 import { doneJob, exampleJob, failedJob } from '../../../e2e/support/job-views.ts';
 import { startScriptedApi, type RouteScript, type ScriptedApi } from '../../../e2e/support/scripted-api.ts';
 import type { ApiRoute } from '#shared/api/schema.ts';
+import type { ArtifactView } from '#shared/domain/artifact.ts';
+import type { ArtifactId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type * as Artifacts from './artifacts.ts';
 import { runCli } from '../main.ts';
 
+const exampleArtifact: ArtifactView = {
+  ...{ id: 'a'.repeat(64) as ArtifactId, kind: 'file', name: 'data', bytes: 1, files: 1 },
+  ...{ createdAt: at, lastUsedAt: at, pinned: true, jobs: [], holders: [], collectableAt: null },
+};
 const put: string[] = [];
 // What putting a file asks of the API is the artifacts' own business, and their tests'.
 vi.mock('./artifacts.ts', async (original) => ({
   ...(await original<typeof Artifacts>()),
   putPath: async (_context: unknown, path: string) => {
     put.push(path);
-    return { id: String(put.length).repeat(64) };
+    const id = String(put.length).repeat(64);
+    return { artifact: { ...exampleArtifact, id }, wasKept: path.endsWith('known') };
   },
 }));
 
@@ -49,7 +57,7 @@ const file = (name: string, text = 'x'): string => {
 describe('a specification', () => {
   test('takes its files along, each once, from where it lies', async () => {
     mkdirSync(join(directory, 'jobs'));
-    const data = file('data.f64');
+    const data = file('data.f64', '12345678');
     file(
       'jobs/job.yaml',
       'kind: kernel\nkernel: dot_product\ntype: f64\ninput: ../data.f64\nsecond: ../data.f64\n',
@@ -133,14 +141,98 @@ describe('a submission', () => {
   });
 });
 
+describe('what is refused leaves nothing behind', () => {
+  const refuse: RouteScript = () => {
+    throw new CoveyError('commands_forbidden', 'No machine may run commands.');
+  };
+  const command = (...inputs: string[]): string[] => [
+    ...['run', 'command', '--detach'],
+    ...inputs.flatMap((input) => ['--input', input]),
+    ...['--', 'true'],
+  ];
+  const routes = (): string[] =>
+    api.requests.map(({ route, params }) => `${route} ${params['artifact'] ?? ''}`);
+  const [first, third] = ['1'.repeat(64), '3'.repeat(64)];
+
+  test('what was put for it is kept no longer, but what was kept before or is used by now', async () => {
+    for (const name of ['one', 'known', 'used']) file(name);
+    const artifact: RouteScript = ({ params }) => ({
+      ...{ ...exampleArtifact, id: params['artifact'] as ArtifactId },
+      jobs: params['artifact'] === third ? ['j-1a2b3c4d'] : [],
+    });
+    const scripts = { submitJob: refuse, artifact, removeArtifact: () => ({}) };
+    expect(await covey(command('one', 'known', 'used'), scripts)).toBe(1);
+    expect(routes()).toEqual([
+      'submitJob ',
+      `artifact ${first}`,
+      `removeArtifact ${first}`,
+      `artifact ${third}`,
+    ]);
+    expect(io.stderr()).toBe('What was put for it is not kept.\nerror: No machine may run commands.\n');
+  });
+
+  test('but not where there may be a job now', async () => {
+    file('one');
+    expect(await covey(command('one'), { submitJob: (_request, response) => void response.destroy() })).toBe(
+      3,
+    );
+    expect(new Set(routes())).toEqual(new Set(['submitJob ']));
+  });
+
+  test.each([
+    ['a machine that there is not', ['--nodes', 'dekc'], 'There is no machine "dekc". There are: desk.', 1],
+    ['a share of one', ['--shares', 'dekc=1'], 'There is no machine "dekc". There are: desk.', 1],
+    ['a length that is no whole number', ['--type', 'i64'], 'input: 12 bytes are no whole number of i64', 2],
+  ])('%s is found before anything is sent', async (_name, words, message, code) => {
+    file('data.i32', '123456789012');
+    const scripts = { nodes: () => ({ nodes: [exampleNode()] }), submitJob: refuse };
+    expect(await covey(['run', 'kernel', 'sum', 'data.i32', ...words], scripts)).toBe(code);
+    expect(io.stderr()).toContain(message);
+    expect(put).toEqual([]);
+    expect(routes()).not.toContain('submitJob ');
+  });
+
+  test('nor vectors of two lengths, nor a second one that is nowhere', async () => {
+    file('a.i32', '12345678');
+    file('b.i32', '1234');
+    const artifact: RouteScript = () => {
+      throw new CoveyError('artifact_not_found', 'There is no artifact "none.i32".');
+    };
+    expect(await covey(['run', 'kernel', 'dot_product', 'a.i32', 'b.i32'])).toBe(2);
+    expect(io.stderr()).toContain('second: both vectors must have the same length; they have 8 and 4 bytes.');
+    await api.close();
+    expect(await covey(['run', 'kernel', 'dot_product', 'a.i32', 'none.i32'], { artifact })).toBe(1);
+    expect(io.stderr()).toContain('error: second: "none.i32" is neither a file here nor an artifact.');
+    expect(put).toEqual([]);
+  });
+});
+
+describe('a name that is nothing', () => {
+  const submitJob: RouteScript = () => {
+    const field = 'input';
+    throw new CoveyError('artifact_not_found', 'input: There is no artifact "numbers.f64".', { field });
+  };
+  test('in a short form', async () => {
+    expect(await covey(['run', 'kernel', 'sum', 'numbers.f64'], { submitJob })).toBe(1);
+    expect(io.stderr()).toBe('error: input: "numbers.f64" is neither a file here nor an artifact.\n');
+  });
+
+  test('in a specification beside that file', async () => {
+    file('numbers.f64');
+    file('job.yaml', 'kind: kernel\nkernel: sum\ntype: f64\ninput: numbers.f64\n');
+    expect(await covey(['run', 'job.yaml'], { submitJob })).toBe(1);
+    expect(io.stderr()).toContain(
+      'input: "numbers.f64" is no artifact; the file here is named "./numbers.f64".',
+    );
+  });
+});
+
 describe('short forms', () => {
   test('a kernel over a file: its type is in its name', async () => {
-    const data = file('data.f32');
+    const data = file('data.f32', '1234');
     expect(
       await covey(
-        'run kernel histogram data.f32 --bins 4 --low -1 --high 1 --nodes a,b --cpus 2 --memory 2GB'.split(
-          ' ',
-        ),
+        'run kernel histogram data.f32 --bins 4 --low -1 --high 1 --nodes a,b --memory 2GB'.split(' '),
       ),
       io.stderr(),
     ).toBe(0);
@@ -148,7 +240,7 @@ describe('short forms', () => {
     expect(submitted()).toMatchObject({
       name: 'histogram data.f32',
       ...{ kernel: 'histogram', type: 'f32', bins: 4, low: -1, high: 1 },
-      requires: { nodes: ['a', 'b'], cpus: 2, memoryBytes: 2 * 1024 ** 3 },
+      requires: { nodes: ['a', 'b'], memoryBytes: 2 * 1024 ** 3 },
       partitions: 'auto',
     });
   });
@@ -204,7 +296,7 @@ describe('short forms', () => {
 
   test('files of any name: the job has one that fits', async () => {
     const long = `${'x'.repeat(200)}.f64`;
-    file(long);
+    file(long, '12345678');
     expect(await covey(['run', 'kernel', 'sum', long, '--detach']), io.stderr()).toBe(0);
     expect(submitted()).toMatchObject({ name: `sum ${'x'.repeat(60)}` });
     await api.close();

@@ -3,13 +3,16 @@ import { readFile } from 'node:fs/promises';
 import { basename, dirname, extname, resolve } from 'node:path';
 import { InvalidArgumentError, Option, type Argument, type Command } from 'commander';
 import { elementTypeSchema, kernelNameSchema } from '#shared/domain/kernel-call.ts';
+import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { JobSpec } from '#shared/domain/job-spec.ts';
+import type { JobView } from '#shared/domain/job.ts';
 import { parseList, parseNumber, parseSeconds, parseSize, parseSplit, parseWhole } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import { checkedSpec, readJobDocument } from '../job-document.ts';
 import { isPath, putFilesOf } from '../job-files.ts';
-import { submitOnce } from '../job-submit.ts';
+import { letGo, namingFile, precheck } from '../job-precheck.ts';
+import { submitOnce, wasRefused } from '../job-submit.ts';
 import { finishJob, jobName } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
 import { suggest } from '../suggest.ts';
@@ -262,7 +265,7 @@ async function runDocument(context: CommandContext, file: string, command: Comma
     throw new UsageError(`${file} is too large for a specification (at most 1 MiB).`);
   const spec = readJobDocument(await readFile(path, 'utf8'), file);
   const named = { ...spec, name: spec.name ?? jobNameOf(basename(file, extname(file))) };
-  await submit(context, await putFilesOf(named, dirname(path), putter(context)), isDetached(command));
+  await submit(context, named, dirname(path), isDetached(command));
 }
 
 function meantKind(word: string, command: Command): string {
@@ -305,20 +308,26 @@ async function start(
     exclusive: flags.exclusive,
     requires: given({ nodes: flags.nodes, cpus: flags.cpus, memoryBytes: flags.memory }),
   });
-  await submit(
-    context,
-    await putFilesOf(spec, context.io.workingDirectory, putter(context)),
-    isDetached(command),
-  );
+  await submit(context, spec, context.io.workingDirectory, isDetached(command));
 }
 
-function putter(context: CommandContext): (path: string) => Promise<string> {
-  return async (path) => (await putPath(context, path)).id;
-}
-
-async function submit(context: CommandContext, spec: JobSpec, detach: boolean): Promise<void> {
+/** @param base the directory that relative paths of the specification start from */
+async function submit(context: CommandContext, spec: JobSpec, base: string, detach: boolean): Promise<void> {
   const { io, json } = context;
-  const job = await submitOnce(context, spec);
+  await precheck(context, spec, base);
+  const fresh: ArtifactView[] = [];
+  let job: JobView;
+  try {
+    const put = async (path: string): Promise<string> => {
+      const { artifact, wasKept } = await putPath(context, path);
+      if (!wasKept) fresh.push(artifact);
+      return artifact.id;
+    };
+    job = await submitOnce(context, await putFilesOf(spec, base, put));
+  } catch (error) {
+    if (wasRefused(error)) await letGo(context, fresh);
+    throw namingFile(error, spec, base);
+  }
   if (!detach) return finishJob(context, job);
   if (json) return io.out(`${JSON.stringify(job)}\n`);
   io.out(`${jobName(job)} is submitted.\n"covey jobs wait ${job.id}" waits for it.\n`);
