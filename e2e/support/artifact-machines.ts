@@ -123,7 +123,7 @@ export async function startArtifactMachines(
     },
     rttMs: () => null,
     quotaBytes: () => controllerLimits.quotaBytes,
-    jobExists: () => true,
+    job: () => ({ name: 'job', isInput: () => true, resultName: () => undefined }),
     clock,
     logger,
     ...(options.graceMs === undefined ? {} : { graceMs: options.graceMs }),

@@ -52,6 +52,7 @@ const operandSlots: Readonly<Record<string, Slot>> = {
   command: files,
   path: files,
   target: files,
+  directory: files,
   file: files,
   page: { choices: ['dashboard', 'machine'] },
   'load model': { names: ['models'], files: true },

@@ -118,7 +118,7 @@ test('every command has its case', () => {
 });
 
 // The words of the issue and of the decisions that go with it, whatever else there is.
-const promised = `status devices nodes list|stats|info|ping jobs list|info|stats|partitions|cancel|retry|logs tasks run
+const promised = `status devices nodes list|stats|info|ping jobs list|info|stats|partitions|cancel|retry|logs|get tasks run
   distribution show|auto|set artifacts put|get|list|rm|gc models pull load unload deployments events logs doctor config
   invite pending approve deny remove drain resume version completion discover join backup restore keys`;
 

@@ -1,11 +1,12 @@
-import type { JobResult, JobView } from '#shared/domain/job.ts';
+import type { JobView } from '#shared/domain/job.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { CommandContext } from './context.ts';
 import { Exit, describeError, exitCodes } from './failure.ts';
 import { isFinished, jobMs, partitionsText, progressText } from './job-text.ts';
+import { showFailedOutput } from './failed-part.ts';
+import { resultNotes, resultText } from './job-result-text.ts';
 import { createLiveLine } from './live-line.ts';
-import { renderTable } from './table.ts';
-import { bytes, duration, plural, printable, wrap } from './text.ts';
+import { duration, plural, printable, wrap } from './text.ts';
 
 const pollMs = 250;
 /** A controller may restart meanwhile: the job is in its records. */
@@ -26,8 +27,7 @@ export async function finishJob(context: CommandContext, started: JobView): Prom
   const took = jobMs(job, io.now());
   if (json) io.out(`${JSON.stringify(job)}\n`);
   else if (job.result) io.out(resultText(job, width));
-  const refused = refusedText(job);
-  if (refused !== null) io.err(`${refused}\n`);
+  for (const note of resultNotes(job)) io.err(`${wrap(note, width).join('\n')}\n`);
   if (job.status === 'done') {
     io.err(`${jobName(job)} is done${took === null ? '' : ` after ${duration(took)}`}.\n`);
     return;
@@ -37,6 +37,7 @@ export async function finishJob(context: CommandContext, started: JobView): Prom
     `${jobName(job)} ${job.status === 'failed' ? 'has failed' : 'was cancelled'}: ${partitionsText(job)}.\n`,
   );
   if (job.error) io.err(`error: ${describeError(job.error)}`);
+  if (job.status === 'failed') await showFailedOutput(context, job);
   if (job.status === 'failed' && missing > 0) {
     io.err(
       `${plural(missing, 'partition')} without a result: "covey jobs partitions ${job.id} --status failed" shows\n` +
@@ -125,42 +126,4 @@ function detached({ io }: CommandContext, job: JobView): Exit {
     `${jobName(job)} goes on. "covey jobs wait ${job.id}" waits for it again, "covey jobs cancel ${job.id}" ends it.\n`,
   );
   return new Exit(exitCodes.interrupted);
-}
-
-/** That some records have no answer; null: all have, or it is no such job. */
-export function refusedText({ result }: JobView): string | null {
-  const count = result?.refused ?? 0;
-  if (count === 0) return null;
-  return `${plural(count, 'record')} of it ${count === 1 ? 'was' : 'were'} refused: "error" in the result says why.`;
-}
-
-/** The value of a kernel as JSON, or a table of what was made. */
-export function resultText(job: JobView, width: number): string {
-  const { result } = job;
-  if (result === null) return '';
-  const parts: string[] = [];
-  if (result.value !== null) parts.push(`${valueText(result.value, width)}\n`);
-  if (result.artifacts.length > 0) {
-    parts.push(
-      renderTable<JobResult['artifacts'][number]>(
-        [
-          { header: 'RESULT', value: (artifact) => artifact.name, shrinkTo: 16 },
-          { header: 'KIND', value: (artifact) => (artifact.kind === 'tree' ? 'folder' : 'file') },
-          { header: 'SIZE', value: (artifact) => bytes(artifact.bytes), align: 'right' },
-          { header: 'ARTIFACT', value: (artifact) => artifact.id.slice(0, 12) },
-        ],
-        result.artifacts,
-        width,
-      ),
-      `\nGet one with "covey artifacts get ARTIFACT".\n`,
-    );
-  }
-  if (parts.length === 0)
-    parts.push('It has made nothing but what it printed: "covey jobs logs" shows that.\n');
-  return parts.join('');
-}
-
-function valueText(value: NonNullable<JobResult['value']>, width: number): string {
-  if (typeof value === 'string') return printable(value);
-  return wrap(printable(JSON.stringify(value)).replaceAll(',', ', '), width).join('\n');
 }

@@ -30,6 +30,7 @@ import { joiningRoutesGroup } from './gateway/api/joining-routes.ts';
 import { createGateway, type Gateway } from './gateway/gateway.ts';
 import type { DialUpstream } from './gateway/ports.ts';
 import { createCollector } from './jobs/collector.ts';
+import { jobArtifacts } from './jobs/job-artifacts.ts';
 import { createJobService } from './jobs/job-service.ts';
 import { createJoining } from './joining/joining.ts';
 import { membersOf } from './members.ts';
@@ -195,7 +196,10 @@ export async function createController(options: ControllerOptions): Promise<Cont
       },
       rttMs: (from, to) => links.latest(from, to)?.rttMs ?? null,
       quotaBytes: () => settings.current.artifacts.quotaBytes,
-      jobExists: (jobId) => runtime.state.jobs.has(jobId),
+      job(jobId) {
+        const job = runtime.state.jobs.get(jobId);
+        return job ? jobArtifacts(job) : null;
+      },
       clock,
       logger: logger.child({ part: 'artifacts' }),
     });

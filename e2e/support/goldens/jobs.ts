@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { artifactViewSchema, type ArtifactView } from '../../../src-main/shared/domain/artifact.ts';
+import type { JobView } from '../../../src-main/shared/domain/job.ts';
 import { taskId, type ArtifactId } from '../../../src-main/shared/lib/ids.ts';
 import { doneJob, exampleJob, exampleJobId, examplePartition, exampleTask, failedJob } from '../job-views.ts';
 import { at, nodeIdOf } from '../views.ts';
@@ -53,6 +54,36 @@ const smallFile: ArtifactView = {
 const noArtifact = missing('artifact_not_found', 'There is no artifact "numbers".');
 
 const unneeded = { due: 0, dueBytes: 0, later: 0, laterBytes: 0, nextAt: null };
+/** So many go with one of the next collections. */
+const stillNeeded = (later: number) => () => ({
+  artifacts: [],
+  total: 0,
+  usedBytes: 0,
+  quotaBytes: 2 ** 36,
+  unneeded: { ...unneeded, later, laterBytes: later * 1_024, nextAt: later > 0 ? at + 3_540_000 : null },
+});
+const renderResult: JobView['result'] = {
+  value: null,
+  artifacts: ['0/data.csv', '1/data.csv'].map((name) => ({
+    ...{ id: smallFile.id, kind: 'file', bytes: smallFile.bytes },
+    name,
+  })),
+  missing: 0,
+};
+const emptyKernel = doneJob({
+  name: 'min empty.f64',
+  units: { unit: 'elements', total: 0, done: 0 },
+  result: { value: null, artifacts: [], missing: 0 },
+});
+const failedLog: Scripts = {
+  jobPartitions: ({ query }) => ({ partitions: query['status'] === 'failed' ? [failedPart] : [], total: 3 }),
+  jobLog: ({ query }) => ({
+    taskId: taskId(exampleJobId, Number(query['index']), 3),
+    output: Array.from({ length: 12 }, (_value, line) => `line ${line + 1}\n`).join(''),
+    truncated: false,
+    running: false,
+  }),
+};
 const submitted: Scripts = { submitJob: () => exampleJob({ status: 'queued' }) };
 
 /** Commands of jobs, their work and their artifacts. */
@@ -133,12 +164,41 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
         artifacts: () => ({
           artifacts: [artifact],
           total: 1,
+          leftOut: { count: 23, bytes: 3_145_728 },
           usedBytes: artifact.bytes,
           quotaBytes: 2 ** 36,
           unneeded,
         }),
       },
     },
+    more: [
+      {
+        words: 'artifacts list --all',
+        scripts: {
+          artifacts: () => ({
+            artifacts: [
+              {
+                ...artifact,
+                jobs: [],
+                name: 'a folder with a name as long as people like',
+                kind: 'tree',
+                files: 1_200,
+              },
+              {
+                ...smallFile,
+                ...{ pinned: false, holders: [], jobs: [exampleJobId] },
+                resultOf: { jobId: exampleJobId, jobName: 'render', name: '17/frame.png' },
+              },
+              { ...smallFile, pinned: false, name: 'output', collectableAt: at + 3_000_000 },
+            ],
+            total: 3,
+            usedBytes: artifact.bytes,
+            quotaBytes: 2 ** 36,
+            unneeded,
+          }),
+        },
+      },
+    ],
     empty: {
       words: 'artifacts',
       scripts: {
@@ -188,12 +248,21 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
   'artifacts gc': {
     happy: {
       words: 'artifacts gc',
-      scripts: { collectArtifacts: () => ({ removed: 3, freedBytes: 52_428_800 }) },
+      scripts: {
+        collectArtifacts: () => ({ removed: 3, freedBytes: 52_428_800 }),
+        artifacts: stillNeeded(0),
+      },
     },
     empty: {
       words: 'artifacts gc',
-      scripts: { collectArtifacts: () => ({ removed: 0, freedBytes: 0 }) },
+      scripts: { collectArtifacts: () => ({ removed: 0, freedBytes: 0 }), artifacts: stillNeeded(0) },
     },
+    more: [
+      {
+        words: 'artifacts gc',
+        scripts: { collectArtifacts: () => ({ removed: 0, freedBytes: 0 }), artifacts: stillNeeded(60) },
+      },
+    ],
     wrong: 'artifacts gc all',
     json: 'collectArtifacts',
   },
@@ -278,8 +347,24 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
   },
   'jobs wait': {
     happy: { words: `jobs wait ${exampleJobId}`, scripts: { job: () => doneJob() } },
-    empty: { words: `jobs wait ${exampleJobId}`, scripts: { job: () => failedJob() }, code: 1 },
+    empty: {
+      words: `jobs wait ${exampleJobId}`,
+      scripts: { job: () => failedJob(), ...failedLog },
+      code: 1,
+    },
     more: [
+      { words: `jobs wait ${exampleJobId}`, scripts: { job: () => emptyKernel } },
+      {
+        words: `jobs wait ${exampleJobId}`,
+        scripts: {
+          job: () =>
+            failedJob({
+              ...{ name: 'tidy', kind: 'map' },
+              result: { value: null, artifacts: [{ ...smallFile, name: 'tidy.out' }], missing: 2 },
+            }),
+        },
+        code: 1,
+      },
       {
         words: `jobs wait ${exampleJobId}`,
         scripts: {
@@ -314,6 +399,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
       },
     },
     more: [
+      { words: `jobs logs ${exampleJobId}`, scripts: { job: () => failedJob(), ...failedLog } },
       {
         words: `jobs logs ${exampleJobId} --follow`,
         scripts: {
@@ -330,6 +416,47 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
     ],
     wrong: `jobs logs ${exampleJobId} --attempt 0`,
     json: 'jobLog',
+  },
+  'jobs get': {
+    happy: {
+      words: `jobs get ${exampleJobId} out`,
+      scripts: {
+        job: () => doneJob({ name: 'render', kind: 'command', result: renderResult }),
+        artifactContent: () => Buffer.from(smallContent),
+      },
+      files: {},
+    },
+    empty: {
+      words: 'jobs get sum',
+      scripts: { job: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
+      code: 1,
+    },
+    more: [
+      { words: `jobs get ${exampleJobId}`, scripts: { job: () => doneJob() }, files: {} },
+      { words: `jobs get ${exampleJobId}`, scripts: { job: () => exampleJob() }, code: 1 },
+      {
+        words: `jobs get ${exampleJobId} .`,
+        scripts: { job: () => doneJob() },
+        files: { 'value.json': 'mine' },
+        code: 2,
+      },
+    ],
+    wrong: 'jobs get',
+    json: z.strictObject({
+      job: z.literal(exampleJobId),
+      directory: z.string(),
+      results: z
+        .array(
+          z.strictObject({
+            name: z.string(),
+            path: z.string(),
+            bytes: z.number(),
+            artifact: z.string().nullable(),
+            wasHere: z.boolean(),
+          }),
+        )
+        .length(2),
+    }),
   },
   'jobs spec': {
     happy: {

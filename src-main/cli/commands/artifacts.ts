@@ -7,7 +7,7 @@ import type { CommandContext } from '../context.ts';
 import { Exit, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderTable } from '../table.ts';
-import { bytes, duration, plural, printable } from '../text.ts';
+import { bytes, duration, plural, printable, wrap } from '../text.ts';
 
 export const addArtifactCommands: AddCommands = ({ add, act, group }) => {
   const artifacts = group('artifacts', 'files and folders that jobs use and make', (context) =>
@@ -47,11 +47,11 @@ async function listArtifacts({ api, io, json, width }: CommandContext, all: bool
   const answer = await api.call('artifacts', { query: { partial: all ? '1' : '0' } });
   if (json) return io.out(`${JSON.stringify(answer)}\n`);
   const { leftOut } = answer;
-  const others =
-    leftOut === undefined
-      ? ''
-      : `Not shown: ${plural(leftOut.count, 'partial result')} of jobs or what nothing needs any more, ` +
-        `${bytes(leftOut.bytes)} (--all).\n`;
+  const hidden =
+    leftOut &&
+    `Not shown are ${leftOut.count} of ${bytes(leftOut.bytes)}: partial results of jobs, and what nothing needs any ` +
+      'more. --all shows them.';
+  const others = hidden === undefined ? '' : `${wrap(hidden, width).join('\n')}\n`;
   if (answer.artifacts.length === 0) {
     return io.out(
       `There are no artifacts. "covey artifacts put PATH" puts a file or folder here.\n${others}`,
@@ -62,7 +62,7 @@ async function listArtifacts({ api, io, json, width }: CommandContext, all: bool
     renderTable<ArtifactView>(
       [
         { header: 'ARTIFACT', value: ({ id }) => id.slice(0, 12) },
-        { header: 'NAME', value: artifactTitle, shrinkTo: 12 },
+        { header: 'NAME', value: artifactTitle, shrinkTo: 8 },
         {
           header: 'KIND',
           value: ({ kind, files }) => (kind === 'file' ? 'file' : `${plural(files, 'file')}`),
@@ -134,7 +134,7 @@ async function remove({ api, io, json }: CommandContext, refs: readonly string[]
   }
 }
 
-async function collect({ api, io, json }: CommandContext): Promise<void> {
+async function collect({ api, io, json, width }: CommandContext): Promise<void> {
   const answer = await api.call('collectArtifacts', { timeoutMs: 10 * 60_000 });
   if (json) return io.out(`${JSON.stringify(answer)}\n`);
   if (answer.removed > 0 || answer.freedBytes > 0) {
@@ -143,10 +143,9 @@ async function collect({ api, io, json }: CommandContext): Promise<void> {
   const { unneeded } = await api.call('artifacts', { query: { limit: '1' } });
   if (unneeded.later > 0) {
     const inMs = Math.max(0, (unneeded.nextAt ?? 0) - io.now());
-    io.out(
-      `${plural(unneeded.later, 'artifact')} (${bytes(unneeded.laterBytes)}) that nothing needs any more can go an hour after ` +
-        `their last use,\nthe first in ${duration(inMs)}.\n`,
-    );
+    const what = `${plural(unneeded.later, 'artifact')} (${bytes(unneeded.laterBytes)}) that nothing needs any more`;
+    const when = `go an hour after their last use, the first in ${duration(inMs)}.`;
+    io.out(`${wrap(`${what} ${when}`, width).join('\n')}\n`);
   } else if (answer.removed === 0 && answer.freedBytes === 0) io.out('Nothing to remove.\n');
 }
 

@@ -3,7 +3,14 @@ import { CoveyError } from '#shared/errors.ts';
 import { taskId } from '#shared/lib/ids.ts';
 import type { PartitionView } from '#shared/domain/job.ts';
 import { scriptedIo } from '../../../e2e/support/cli-io.ts';
-import { doneJob, exampleJob, exampleJobId, examplePartition } from '../../../e2e/support/job-views.ts';
+import {
+  doneJob,
+  exampleJob,
+  exampleJobId,
+  examplePartition,
+  exampleTask,
+  failedJob,
+} from '../../../e2e/support/job-views.ts';
 import type { RouteScript, ScriptedRequest } from '../../../e2e/support/scripted-api.ts';
 import { useCovey } from '../../../e2e/support/use-covey.ts';
 import { newPart } from './job-log.ts';
@@ -48,6 +55,51 @@ test('one rank is asked for by its number, and other jobs have no ranks', async 
   expect(one.stdout).toBe('rank 2\n');
   const other = await covey(`jobs logs ${exampleJobId}`, { job: () => exampleJob(), jobLog });
   expect(other.stdout).toBe('rank 0\n');
+});
+
+test('of several partitions the first that failed is shown, else the first, and which it is', async () => {
+  const jobLog: RouteScript = (request) => logOf(rankOf(request), 3, `part ${rankOf(request)}\n`, false);
+  const failed = await covey(`jobs logs ${exampleJobId}`, {
+    job: () => failedJob(),
+    jobPartitions: ({ query }) => ({
+      partitions: query['status'] === 'failed' ? [examplePartition({ index: 1, status: 'failed' })] : [],
+      total: 3,
+    }),
+    jobLog,
+  });
+  expect([failed.stdout, failed.stderr]).toEqual([
+    'part 1\n',
+    'This is partition 1 of 3, the first that failed; --partition N shows another one.\n',
+  ]);
+  const other = await covey(`jobs logs ${exampleJobId}`, { job: () => exampleJob(), jobLog });
+  expect([other.stdout, other.stderr]).toEqual([
+    'part 0\n',
+    'This is partition 0 of 41; --partition N shows another one.\n',
+  ]);
+});
+
+test('after a failed gang the rank is heard that failed, not one that was ended for it; a silent one is passed over', async () => {
+  const scripts = {
+    job: () => failedJob({ kind: 'gang', partitions: { ...failedJob().partitions, failed: 0 } }),
+    tasks: ({ query }: ScriptedRequest) => ({
+      tasks:
+        query['outcome'] === 'crashed' ? [exampleTask({ index: 2, attempt: 4, outcome: 'crashed' })] : [],
+    }),
+  };
+  const jobLog: RouteScript = ({ query }) =>
+    query['index'] === '2' && query['attempt'] === '4'
+      ? logOf(2, 4, 'out of \u001b[31mmemory\n', false)
+      : logOf(0, 1, 'fine', false);
+  const { code, stderr } = await covey(`jobs wait ${exampleJobId}`, { ...scripts, jobLog });
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining('\nRank 2 printed:\n  out of \\x1b[31mmemory\n'),
+  ]);
+  const silent = await covey(`jobs wait ${exampleJobId}`, {
+    ...scripts,
+    jobLog: () => logOf(2, 4, '\n', false),
+  });
+  expect(silent.stderr).not.toContain('printed');
 });
 
 test('a gang that has printed nothing says so', async () => {

@@ -2,6 +2,7 @@ import type { JobLog } from '#shared/api/jobs.ts';
 import type { JobId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { CommandContext } from '../context.ts';
+import { failedPart } from '../failed-part.ts';
 import { printable } from '../text.ts';
 
 const everyMs = 1_000;
@@ -10,7 +11,7 @@ const awayMs = 60_000;
 const atOnce = 16;
 
 interface LogFlags {
-  /** Absent: of a gang all ranks, else the first. */
+  /** Absent: of a gang all ranks, else the first that failed, else the first. */
   readonly partition?: number;
   readonly attempt?: number;
   readonly follow: boolean;
@@ -24,9 +25,14 @@ export async function showJobLog(context: CommandContext, job: string, flags: Lo
   if (flags.partition !== undefined) return showPartition(context, job, flags.partition, flags);
   const view = await context.api.call('job', { params: { job } });
   const ranks = view.partitions.total;
-  return view.kind === 'gang' && ranks > 1
-    ? showRanks(context, view.id, ranks, flags)
-    : showPartition(context, job, 0, flags);
+  if (view.kind === 'gang' && ranks > 1) return showRanks(context, view.id, ranks, flags);
+  const failed = await failedPart(context, view);
+  const { index } = failed ?? { index: 0 };
+  if (ranks > 1) {
+    const which = failed === null ? '' : ', the first that failed';
+    context.io.err(`This is partition ${index} of ${ranks}${which}; --partition N shows another one.\n`);
+  }
+  return showPartition(context, job, index, flags);
 }
 
 async function showPartition(

@@ -15,11 +15,14 @@ import {
   percentDone,
   unitsText,
 } from '../job-text.ts';
-import { finishJob, jobName, refusedText, resultText } from '../job-wait.ts';
+import { getResults } from '../job-get.ts';
+import { resultNotes, resultText } from '../job-result-text.ts';
+import { finishJob, jobName } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields, renderTable } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
 import { watching, watchOption, type WatchFlags } from '../watch.ts';
+import { interruptible } from './artifacts.ts';
 import { showJobLog } from './job-log.ts';
 import { listTemplates, printTemplate } from './job-templates.ts';
 
@@ -78,7 +81,7 @@ export const addJobCommands: AddCommands = ({ add, act, group, io, options }) =>
   add('logs <job>', 'what a partition or a gang has printed', jobs)
     .option(
       '--partition <index>',
-      'which one (default: all ranks of a gang, else 0)',
+      'which one (default: all of a gang, else the first that failed, or 0)',
       parseWhole(0, 1_000_000_000),
     )
     .option('--attempt <n>', 'which attempt (default: the newest)', parseWhole(1, 9_999))
@@ -86,6 +89,15 @@ export const addJobCommands: AddCommands = ({ add, act, group, io, options }) =>
     .action(
       (job: string, flags: { partition?: number; attempt?: number; follow: boolean }, command: Command) =>
         act(command, (context) => showJobLog(context, job, flags)),
+    );
+  add('get <job> [directory]', 'get all results of a job into a folder here, verified', jobs)
+    .addHelpText(
+      'after',
+      '\nWithout DIRECTORY: a folder that is called as the job. A value is value.json there,\n' +
+        'what partitions made INDEX/NAME. What is there whole stays; the same command goes on.',
+    )
+    .action((job: string, directory: string | undefined, _flags, command: Command) =>
+      act(command, (context) => getJob(context, job, directory)),
     );
   add('spec <job>', 'the specification that a job was made from', jobs).action(
     (job: string, _flags, command: Command) => act(command, (context) => showSpec(context, job)),
@@ -190,8 +202,7 @@ export async function showJob(context: CommandContext, ref: string): Promise<voi
   );
   if (job.error) io.out(`${wrap(`Error: ${describeError(job.error).trimEnd()}`, width).join('\n')}\n`);
   for (const note of job.notes) io.out(`${wrap(`Note: ${printable(note)}`, width).join('\n')}\n`);
-  const refused = refusedText(job);
-  if (refused !== null) io.out(`Note: ${refused}\n`);
+  for (const note of resultNotes(job)) io.out(`${wrap(`Note: ${note}`, width).join('\n')}\n`);
   if (job.shares.length > 0) io.out(`\n${sharesTable(job, width)}`);
   if (job.result) io.out(`\n${resultText(job, width)}`);
 }
@@ -301,6 +312,27 @@ async function listPartitions(
   if (partitions.length === limit && last + 1 < total) {
     io.out(`\nThere are ${total}; the next ones: --from ${last + 1}.\n`);
   }
+}
+
+async function getJob(context: CommandContext, ref: string, directory: string | undefined): Promise<void> {
+  const { io, json } = context;
+  const job = await jobOf(context, ref);
+  const { directory: root, results } = await interruptible(
+    context,
+    (signal) => getResults(context, job, directory, signal),
+    'Cancelled; the same command goes on from here.',
+  );
+  for (const note of resultNotes(job)) io.err(`${note}\n`);
+  if (json) return io.out(`${JSON.stringify({ job: job.id, directory: root, results })}\n`);
+  const here = results.filter(({ wasHere }) => wasHere).length;
+  const size = bytes(results.reduce((sum, one) => sum + one.bytes, 0));
+  const [only] = results;
+  const what =
+    only !== undefined && results.length === 1
+      ? `The result (${size}) is at ${printable(only.path)}`
+      : `${plural(results.length, 'result')} (${size}) are in ${printable(root)}`;
+  const before = here === 0 ? '' : here === results.length ? ', as before' : `, ${here} of them as before`;
+  io.out(`${what}${before}.\n`);
 }
 
 async function showSpec({ api, io }: CommandContext, job: string): Promise<void> {

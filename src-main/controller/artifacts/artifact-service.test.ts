@@ -31,6 +31,8 @@ let quotaBytes: number | null;
 /** How far the clock is ahead of the real one. */
 let aheadMs: number;
 let jobs: Set<JobId>;
+/** Of the one job that there is. */
+let results: Map<ArtifactId, string>;
 
 const open = (of: ArtifactStore = store): void => {
   connection = openDatabase(join(directory, 'covey.db'));
@@ -49,7 +51,10 @@ const open = (of: ArtifactStore = store): void => {
     member: () => null,
     rttMs: () => null,
     quotaBytes: () => quotaBytes,
-    jobExists: (id) => jobs.has(id),
+    job: (id) =>
+      jobs.has(id)
+        ? { name: 'render', isInput: () => false, resultName: (artifact) => results.get(artifact) }
+        : null,
     clock: { now: () => Date.now() + aheadMs },
     logger: silentLogger,
     graceMs,
@@ -65,6 +70,7 @@ beforeEach(async () => {
   quotaBytes = null;
   aheadMs = 0;
   jobs = new Set();
+  results = new Map();
   open();
 });
 afterEach(async () => {
@@ -220,6 +226,30 @@ describe('collecting', () => {
   });
 });
 
+test('results of jobs are listed with their job, what is partial only when it is asked for', async () => {
+  const known = 'j-1a2b3c4d' as JobId;
+  jobs.add(known);
+  const uploaded = await put({ a: randomBytes(10) }, 'tool');
+  const [result, part] = await Promise.all([
+    service.addBytes(randomBytes(20), 'frame.png'),
+    service.addBytes(randomBytes(30), 'output'),
+  ]);
+  service.addReference(known, [result.id, part.id]);
+  results.set(result.id, '3/frame.png');
+  const { artifacts, leftOut, total } = await service.list(
+    artifactListQuerySchema.parse({ partial: '0', sort: 'name', descending: '0' }),
+  );
+  expect(artifacts.map(({ id, resultOf }) => ({ id, resultOf }))).toEqual([
+    { id: result.id, resultOf: { jobId: known, jobName: 'render', name: '3/frame.png' } },
+    { id: uploaded, resultOf: undefined },
+  ]);
+  expect([leftOut, total]).toEqual([{ count: 1, bytes: 30 }, 2]);
+  const all = await service.list(artifactListQuerySchema.parse({}));
+  expect([all.artifacts.length, all.leftOut]).toEqual([3, undefined]);
+  const found = await service.list(artifactListQuerySchema.parse({ text: 'RENDER/3' }));
+  expect(found.artifacts.map(({ id }) => id)).toEqual([result.id]);
+});
+
 describe('uploads', () => {
   test('of the same content that begin at once are one', async () => {
     const files = { a: randomBytes(9 * MiB) };
@@ -227,7 +257,7 @@ describe('uploads', () => {
       service.startUpload(bodyOf(files)),
       service.startUpload(bodyOf(files)),
     ]);
-    expect(second).toEqual(first);
+    expect(second).toMatchObject({ id: first.id, needed: first.needed });
     await send(first.id, first.needed, Object.values(files));
     const both = await Promise.all([
       service.finishUpload(first.id, signal),

@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import type { artifactListQuerySchema, artifactListSchema } from '#shared/api/jobs.ts';
-import type { ArtifactStake, ArtifactView, TreeManifest } from '#shared/domain/artifact.ts';
+import {
+  artifactTitle,
+  type ArtifactStake,
+  type ArtifactView,
+  type TreeManifest,
+} from '#shared/domain/artifact.ts';
 import { manifestFiles } from '#shared/domain/tree-manifest.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
@@ -18,6 +23,7 @@ import type { ArtifactStore } from '../../nodejs/artifacts/store.ts';
 import { namingFullDisk } from '../../nodejs/disk-full.ts';
 import type { Transport } from '../../nodejs/transport/transport.ts';
 import type { ArtifactRecordStore, ArtifactRow } from '../state/sqlite/artifact-store.ts';
+import type { JobArtifacts } from '../jobs/job-artifacts.ts';
 import type { Artifacts } from './artifacts.ts';
 import { collect } from './collect.ts';
 import { listArtifacts } from './listing.ts';
@@ -39,8 +45,8 @@ export interface ArtifactServiceOptions {
   readonly broadcast: (frame: ControllerFrame) => void;
   /** Most that the store may hold now; null: what the disk has, but for a tenth of it. */
   readonly quotaBytes: () => number | null;
-  /** Whether there is a record of this job. */
-  readonly jobExists: (jobId: JobId) => boolean;
+  /** What the record of this job says of artifacts; null: there is none. */
+  readonly job: (jobId: JobId) => JobArtifacts | null;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long an artifact stays after nothing needs it any more. */
@@ -77,7 +83,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
   const now = (): number => clock.now();
   const records = createArtifactRecords(options.records, graceMs, now);
   // A controller that was killed between the two has kept artifacts for a job that it never recorded.
-  const lost = records.releaseLost(options.jobExists);
+  const lost = records.releaseLost((jobId) => options.job(jobId) !== null);
   if (lost > 0) logger.info('artifacts were kept for jobs that are not there', { jobs: lost });
   const offers = createOffers(options);
   const fetcher = createArtifactFetcher({ store, hasher, transport: options.transport });
@@ -161,6 +167,14 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     now,
   });
 
+  const resultOf = ({ id }: ArtifactRow): Pick<ArtifactView, 'resultOf'> => {
+    for (const jobId of records.jobs(id)) {
+      const job = options.job(jobId);
+      const name = job?.resultName(id);
+      if (job && name !== undefined) return { resultOf: { jobId, jobName: job.name, name } };
+    }
+    return {};
+  };
   const view = (row: ArtifactRow): ArtifactView => ({
     id: row.id,
     kind: row.kind,
@@ -171,6 +185,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     lastUsedAt: row.lastUsedAt,
     pinned: row.pinned,
     jobs: records.jobs(row.id),
+    ...resultOf(row),
     holders: offers
       .holders(row.id)
       .map((nodeId) => ({ nodeId, nodeName: options.member(nodeId)?.name ?? nodeId.slice(0, 12) })),
@@ -285,6 +300,13 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
         jobs: ({ id }: ArtifactRow) => records.jobs(id).length,
         holders: ({ id }: ArtifactRow) => offers.holders(id).length,
         collectableAt: (row: ArtifactRow) => records.collectableAt(row),
+        title: (row: ArtifactRow) => artifactTitle({ name: row.name, ...resultOf(row) }),
+        isSomeones: (row: ArtifactRow) =>
+          row.pinned ||
+          records.jobs(row.id).some((jobId) => {
+            const job = options.job(jobId);
+            return job !== null && (job.isInput(row.id) || job.resultName(row.id) !== undefined);
+          }),
       };
       const { rows, ...all } = listArtifacts(records.list(), query, facts, now());
       return { artifacts: rows.map(view), ...all, usedBytes: store.usedBytes, quotaBytes: await quota() };

@@ -25,6 +25,8 @@ const facts = {
   jobs: ({ id }: ArtifactRow) => (id.startsWith('b') ? 2 : 0),
   holders: () => 0,
   collectableAt: ({ freedAt }: ArtifactRow) => (freedAt === null ? null : freedAt + 100),
+  title: ({ name }: ArtifactRow) => name,
+  isSomeones: ({ name }: ArtifactRow) => name !== 'tool',
 };
 function list(query: Record<string, string>) {
   const { rows, ...rest } = listArtifacts(all, artifactListQuerySchema.parse(query), facts, 500);
@@ -46,6 +48,12 @@ test('they are sorted by what is asked for, either way', () => {
 test('names are looked through, and the beginnings of ids', () => {
   expect(list({ text: 'PART' })).toMatchObject({ names: ['part 10', 'Part 9'], total: 2 });
   expect(list({ text: 'ccc' }).names).toEqual(['tool']);
+});
+
+test("what is nobody's is left out where that is wanted, and counted", () => {
+  expect(list({ partial: '0' })).toMatchObject({ total: 2, leftOut: { count: 1, bytes: 10 } });
+  expect(list({ partial: '0', text: 'part' })).not.toHaveProperty('leftOut');
+  expect(list({})).not.toHaveProperty('leftOut');
 });
 
 test('what a collection would take is said of all, whatever is asked for', () => {

@@ -9,17 +9,25 @@ export interface ListedFacts {
   readonly jobs: (row: ArtifactRow) => number;
   readonly holders: (row: ArtifactRow) => number;
   readonly collectableAt: (row: ArtifactRow) => number | null;
+  /** See `artifactTitle`. */
+  readonly title: (row: ArtifactRow) => string;
+  /** Somebody has put it, or a job has it as an input or as a result. */
+  readonly isSomeones: (row: ArtifactRow) => boolean;
 }
 
 /** The page that was asked for, and what is said of all. */
 export function listArtifacts(
   all: readonly ArtifactRow[],
-  { text, sort, descending, from, limit }: Query,
+  { text, sort, descending, partial, from, limit }: Query,
   facts: ListedFacts,
   now: number,
-): { rows: ArtifactRow[]; total: number } & Pick<z.output<typeof artifactListSchema>, 'unneeded'> {
+): { rows: ArtifactRow[] } & Pick<z.output<typeof artifactListSchema>, 'total' | 'leftOut' | 'unneeded'> {
   const wanted = text?.toLowerCase() ?? '';
-  const fitting = all.filter(({ name, id }) => name.toLowerCase().includes(wanted) || id.startsWith(wanted));
+  const named = all.filter(
+    (row) => facts.title(row).toLowerCase().includes(wanted) || row.id.startsWith(wanted),
+  );
+  const fitting = partial === '1' ? named : named.filter(facts.isSomeones);
+  const leftOut = named.length - fitting.length;
   const sign = descending === '1' ? -1 : 1;
   const valueOf = valuesBy(sort, facts);
   const rows = fitting
@@ -27,16 +35,22 @@ export function listArtifacts(
     .sort((a, b) => sign * compare(a.value, b.value) || (a.row.id < b.row.id ? -1 : 1))
     .slice(from, limit === undefined ? undefined : from + limit)
     .map(({ row }) => row);
-  return { rows, total: fitting.length, unneeded: unneeded(all, facts, now) };
+  const bytesOf = (some: readonly ArtifactRow[]): number => some.reduce((sum, { bytes }) => sum + bytes, 0);
+  return {
+    rows,
+    total: fitting.length,
+    ...(leftOut > 0 ? { leftOut: { count: leftOut, bytes: bytesOf(named) - bytesOf(fitting) } } : {}),
+    unneeded: unneeded(all, facts, now),
+  };
 }
 
 function valuesBy(
   sort: Query['sort'],
-  { jobs, holders }: ListedFacts,
+  { jobs, holders, title }: ListedFacts,
 ): (row: ArtifactRow) => string | number {
   switch (sort) {
     case 'name':
-      return ({ name }) => name;
+      return title;
     case 'size':
       return ({ bytes }) => bytes;
     case 'files':

@@ -99,11 +99,15 @@ export const uploadViewSchema = z.object({
   expiresAt: z.number(),
 });
 
-/** Of artifacts: `text` is looked for in names, without regard to case, and at the beginning of ids. */
+/**
+ * Of artifacts: `text` is looked for in titles (`artifactTitle`), without regard to case, and at the beginning of ids.
+ * `partial=0` leaves out what is no one's: partial results of jobs, and what goes with one of the next collections.
+ */
 export const artifactListQuerySchema = z.strictObject({
   text: z.string().min(1).max(256).optional(),
   sort: z.enum(['name', 'size', 'files', 'holders', 'jobs', 'used']).default('used'),
   descending: z.enum(['0', '1']).default('1'),
+  partial: z.enum(['0', '1']).default('1'),
   from: z.coerce.number().int().nonnegative().default(0),
   /** Default: all. */
   limit: z.coerce.number().int().min(1).max(1_000).optional(),
@@ -112,6 +116,8 @@ export const artifactListSchema = z.object({
   artifacts: z.array(artifactViewSchema),
   /** How many `text` lets through, with those on other pages. */
   total: z.number().int(),
+  /** Those that `partial=0` has left out; absent: none. */
+  leftOut: z.object({ count: z.number().int(), bytes: z.number() }).optional(),
   usedBytes: z.number(),
   quotaBytes: z.number(),
   /** Of all: what nothing needs and a collection now would take, and what one could later, from `nextAt` on. */

@@ -72,10 +72,17 @@ export const artifactViewSchema = z.object({
   /** Jobs that need or made it; while there are any it is not collected. */
   jobs: z.array(jobIdSchema),
   holders: z.array(z.object({ nodeId: nodeIdSchema, nodeName: z.string() })),
+  /** Absent: it is no result of a job that there is. `name` as in `JobResult`. */
+  resultOf: z.object({ jobId: jobIdSchema, jobName: z.string(), name: z.string() }).optional(),
   /** When nothing needs it any more: from then on it may be collected; null: it is needed. */
   collectableAt: z.number().nullable(),
 });
 export type ArtifactView = z.infer<typeof artifactViewSchema>;
+
+/** What it is called among others: results of jobs often have the same name. `render/3/frame.png` */
+export function artifactTitle({ name, resultOf }: Pick<ArtifactView, 'name' | 'resultOf'>): string {
+  return resultOf === undefined ? name : `${resultOf.jobName}/${resultOf.name}`;
+}
 
 /** An artifact as work names it. */
 export const artifactStakeSchema = z.object({

@@ -62,6 +62,14 @@ describe('combine', () => {
     });
   });
 
+  test('a map of which every partition has failed makes no file, one without records an empty one', async () => {
+    expect(await combine(definitionOf(map), [], 3)).toEqual({
+      how: 'given',
+      result: { value: null, artifacts: [], missing: 3 },
+    });
+    expect(await combine(definitionOf(map), [], 0)).toMatchObject({ how: 'concatenate', parts: [] });
+  });
+
   test('records that were refused are counted over all parts', async () => {
     const dataset = { artifact: 'x', format: 'text' };
     const inference = { kind: 'inference', model: 'm', task: 'chat', dataset };

@@ -52,6 +52,9 @@ export async function combine(
         parts.push(...result.artifacts);
         refused += refusedIn(result.value);
       }
+      // No partition has a result: a file of nothing would look like one.
+      if (parts.length === 0 && missing > 0)
+        return { how: 'given', result: { value: null, artifacts: [], missing } };
       const extension = work.kind === 'inference' ? 'jsonl' : 'out';
       return { how: 'concatenate', parts, name: `${definition.name}.${extension}`, refused };
     }
