@@ -16,6 +16,8 @@ export function parseSplit(text: string): Record<string, number> {
   for (const part of parseList(text)) {
     const match = /^(.+)=(-?\d+(?:\.\d+)?)%?$/.exec(part);
     if (!match?.[1]) throw new InvalidArgumentError(`"${part}" is not NODE=SHARE, as in desk=60,attic=40.`);
+    if (Number(match[2]) <= 0)
+      throw new InvalidArgumentError(`The share of ${match[1]} must be more than 0.`);
     if (split.has(match[1])) throw new InvalidArgumentError(`It names ${match[1]} twice.`);
     split.set(match[1], Number(match[2]));
   }

@@ -82,6 +82,14 @@ describe('what goes wrong', () => {
     ['load', "missing required argument 'model'"],
     ['load m --split desk', '"desk" is not NODE=SHARE'],
     ['load m --split a=1,a=2', 'names a twice'],
+    [
+      'run kernel sum x.f64 --shares w1=0',
+      "option '--shares <a=60,b=40>' argument 'w1=0' is invalid. The share of w1",
+    ],
+    [
+      'lend set network eth0:80-90',
+      'network: the ports must go upwards and be from 1024 to 65535, got 80-90.',
+    ],
     ['load m --nodes a,,b', 'names separated by commas'],
     ['load m --ctx 8', 'whole number from 16'],
     ['load m --parallel 1.5', 'whole number from 1 to 64'],

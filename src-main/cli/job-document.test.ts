@@ -30,10 +30,40 @@ describe('a document', () => {
     ['kind: [', 'job.yaml', 'job.yaml is not YAML'],
     ['kind: kernel\nkind: map\n', 'job.yaml', 'unique'],
     ['{"kind":', 'job.json', 'job.json is not JSON'],
-    ['', 'job.yaml', 'job.yaml: the document'],
+    ['', 'job.yaml', 'job.yaml is empty.'],
+    [' \n', 'job.json', 'job.json is empty.'],
     ['hello', 'job.yaml', 'the document'],
     ['kind: nothing', 'job.yaml', 'kind: must be kernel, command, map, inference or gang.'],
-    ['kind: command\ncommand: [x]\ncolour: red', 'job.yaml', 'colour: '],
+    ['kind: command\ncommand: [x]\ncolour: red', 'job.yaml', 'colour: there is no such field here.'],
+    [
+      'kind: command\ncommand: [x]\npartition: 2',
+      'job.yaml',
+      'partition: there is no such field here; did you mean partitions?',
+    ],
+    ['kind: kernel\ncommand: [x]\nranks: 2', 'job.yaml', 'ranks: there is no such field here.'],
+    [
+      'kind: command\ncommand: [x]\nretry: { atempts: 2 }',
+      'job.yaml',
+      'retry.atempts: there is no such field here; did you mean attempts?',
+    ],
+    [
+      'kind: command\ncommand: [x]\ndistribution: { mode: manual, shares: [{ nod: a, percent: 1 }] }',
+      'job.yaml',
+      'did you mean node?',
+    ],
+    ['kind: command\ncommand: echo hi', 'job.yaml', 'command: must be a list, as in [echo, hi].'],
+    [
+      'kind: kernel\nkernel: som\ntype: f64\ninput: x',
+      'job.yaml',
+      'kernel: must be sum, xor, dot_product, min, max or histogram; did you mean sum?',
+    ],
+    ['kind: command\ncommand: [x]\ntimeoutMs: "1"', 'job.yaml', 'timeoutMs: must be a number.'],
+    ['kind: command\ncommand: []', 'job.yaml', 'command: must have at least 1 entry.'],
+    [
+      'kind: command\ncommand: [x]\ndistribution: { mode: x }',
+      'job.yaml',
+      'distribution.mode: must be auto or manual.',
+    ],
     ['kind: command\ncommand: [x, "{inptu}"]', 'job.yaml', 'command.1: there is no {inptu} here'],
     ['kind: command', 'job.yaml', 'command: say what runs'],
     ['kind: command\ncommand: [x]\npartitions: 0', 'job.yaml', 'partitions: '],
@@ -43,7 +73,35 @@ describe('a document', () => {
   test('names every field that is wrong', () => {
     const text = refusal('kind: kernel\nkernel: summ\ntype: f64\n');
     expect(text).toContain('kernel: ');
-    expect(text).toContain('input: ');
+    expect(text).toContain('input: is missing.');
+  });
+
+  test('says one thing of a field, and no bound that nobody has set', () => {
+    const text = refusal(
+      'kind: command\ncommand: [x]\npriority: 1e20\nretry: { backoffMs: 1e300, attempts: 1.5 }\n',
+    );
+    expect(text.split('\n')).toEqual([
+      'job.yaml: retry.attempts: must be a whole number.',
+      '  retry.backoffMs: must be at most 60000.',
+      '  priority: must be at most 100.',
+    ]);
+  });
+
+  test('that is not YAML ends with a full stop', () => {
+    expect(refusal('kind: [')).toMatch(/[^:]\.?$/);
+    expect(refusal('a: b: c')).not.toMatch(/:\.?$/);
+  });
+
+  test('with braces of its own is told of scripts', () => {
+    const hint = (): string => {
+      try {
+        readJobDocument('kind: command\ncommand: [awk, "{print $1}"]', 'job.yaml');
+      } catch (error) {
+        return (error as UsageError).hint;
+      }
+      return '';
+    };
+    expect(hint()).toBe('A script may hold any braces: give `script` in place of `command`.');
   });
 
   test('with aliases that multiply is refused', () => {

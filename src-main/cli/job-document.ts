@@ -2,6 +2,7 @@ import { parseDocument } from 'yaml';
 import { checkJobSpec } from '#shared/domain/job-rules.ts';
 import { jobSpecSchema, type JobSpec } from '#shared/domain/job-spec.ts';
 import { UsageError } from './failure.ts';
+import { specProblems } from './spec-problems.ts';
 
 const schemaHint = '"covey jobs schema" prints what a specification may hold.';
 
@@ -20,36 +21,34 @@ export function readJobDocument(text: string, origin: string): JobSpec {
  */
 export function checkedSpec(value: unknown, origin = ''): JobSpec {
   const parsed = jobSpecSchema.safeParse(value);
-  const problems = parsed.success
-    ? checkJobSpec(parsed.data)
-    : parsed.error.issues.map((issue) => {
-        // An unknown key is reported at the object that holds it.
-        const keys = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-        return { field: [...issue.path, ...keys].map(String).join('.'), message: sentence(issue) };
-      });
+  const problems = parsed.success ? checkJobSpec(parsed.data) : specProblems(parsed.error.issues, value);
   if (parsed.success && problems.length === 0) return parsed.data;
   const lines = problems
     .slice(0, 16)
     .map(({ field, message }) => `${field === '' ? 'the document' : field}: ${message}`);
   const [first = 'it is not a job', ...others] = lines;
-  throw new UsageError(`${origin}${first}.${others.map((line) => `\n  ${line}.`).join('')}`, schemaHint);
+  const ended = (line: string): string => (/[.?]$/.test(line) ? line : `${line}.`);
+  // Programs such as awk have braces of their own, and many.
+  const braces =
+    parsed.success &&
+    problems.some(({ field, message }) => field.startsWith('command.') && /[{]/.test(message));
+  throw new UsageError(
+    `${origin}${ended(first)}${others.map((line) => `\n  ${ended(line)}`).join('')}`,
+    braces ? scriptHint(origin) : schemaHint,
+  );
 }
 
-function sentence(issue: {
-  readonly message: string;
-  readonly code: string;
-  readonly note?: string;
-}): string {
-  if (issue.code === 'invalid_union' && issue.note === 'No matching discriminator') {
-    return 'must be kernel, command, map, inference or gang';
-  }
-  return issue.message;
+function scriptHint(origin: string): string {
+  return origin === ''
+    ? 'A script may hold any braces: put the program into one, --script FILE.'
+    : 'A script may hold any braces: give `script` in place of `command`.';
 }
 
 /** JSON is YAML too, nearly; a document that says it is JSON is read as JSON. */
 function parse(marked: string, origin: string): unknown {
   // Some editors begin files with a byte order mark.
   const text = marked.replace(/^\ufeff/, '');
+  if (text.trim() === '') throw new UsageError(`${origin} is empty.`, schemaHint);
   if (/\.json$/i.test(origin)) {
     try {
       return JSON.parse(text) as unknown;
@@ -60,7 +59,11 @@ function parse(marked: string, origin: string): unknown {
   // Aliases are bounded by the library (100): a small file cannot become a large job.
   const document = parseDocument(text, { uniqueKeys: true, strict: true, version: '1.2' });
   const problem = document.errors[0] ?? document.warnings[0];
-  if (problem) throw new UsageError(`${origin} is not YAML: ${problem.message.split('\n')[0]}`);
+  if (problem) {
+    // The lines after the first show the place in the text.
+    const [first = ''] = problem.message.split('\n');
+    throw new UsageError(`${origin} is not YAML: ${first.replace(/:$/, '.')}`);
+  }
   try {
     return document.toJS() as unknown;
   } catch (error) {

@@ -168,7 +168,11 @@ function networkOf(text: string): NonNullable<LendRules['network']> {
       `network is NAME:FROM-TO, such as eth0:20000-20099, or none, got "${printable(text)}".`,
     );
   }
-  return { interface: match[1], ports: { from: Number(match[2]), to: Number(match[3]) } };
+  const [from, to] = [Number(match[2]), Number(match[3])];
+  if (from < 1024 || to > 65_535 || from > to) {
+    throw new UsageError(`network: the ports must go upwards and be from 1024 to 65535, got ${from}-${to}.`);
+  }
+  return { interface: match[1], ports: { from, to } };
 }
 
 function upTo(limit: number | null): string {

@@ -83,6 +83,10 @@ describe('a patch', () => {
       { api: { allowedHosts: [''] } },
       'api.allowedHosts.0 must be a host name in lower case, without a port.',
     ],
+    [
+      { lend: { network: { interface: 'e', ports: { from: 80, to: 90 } } } },
+      'lend.network.ports.from: Too small: expected number to be >=1024.',
+    ],
     [{ lan: { keyFile: '' } }, 'lan.keyFile must be the path of a file, of at most 4096 characters.'],
     [
       { lan: { keyFile: '/k' } },
@@ -181,4 +185,16 @@ it('a port says what changed and what keeps it from having effect', async () => 
   ]);
   expect(view).toMatchObject({ file, lanAddresses: [], lanCertificate: null });
   expect(view.problems).toEqual([expect.stringContaining('worker')]);
+});
+
+it('tells of a network interface that is not there, and keeps it: it may come back', async () => {
+  const store = await openSettings(directory);
+  const port = createSettingsPort({ store, lan: () => null });
+  const network = { interface: 'nope0', ports: { from: 20_000, to: 20_010 } };
+  const { settings, problems } = await port.patch({ lend: { network } });
+  expect(settings.lend.network).toEqual(network);
+  expect(problems).toEqual([
+    expect.stringMatching(/\(lend\.network\) is not there now: no interface nope0 /),
+  ]);
+  expect((await port.patch({ lend: { network: null } })).problems).toEqual([]);
 });

@@ -110,7 +110,8 @@ function refusal(error: z.ZodError): CoveyError {
   }
   return new CoveyError(
     'invalid_request',
-    `${field === '' ? 'What is set' : field} ${sentence}.`,
+    // Only some sentences are made to go on after the name.
+    `${field === '' ? 'What is set' : field}${/^[a-z]/.test(sentence) ? '' : ':'} ${sentence}.`,
     field === '' ? {} : { field },
   );
 }
