@@ -1,5 +1,17 @@
 import { useMemo, useState } from 'react';
-import { ActionIcon, Anchor, Badge, Button, Menu, Modal, Stack, Text, TextInput } from '@mantine/core';
+import {
+  ActionIcon,
+  Anchor,
+  Badge,
+  Button,
+  Checkbox,
+  Group,
+  Menu,
+  Modal,
+  Stack,
+  Text,
+  TextInput,
+} from '@mantine/core';
 import { useClipboard, useDebouncedValue } from '@mantine/hooks';
 import {
   IconCopy,
@@ -10,7 +22,7 @@ import {
   IconSearch,
   IconTrash,
 } from '@tabler/icons-react';
-import type { ArtifactView } from '#shared/domain/artifact.ts';
+import { artifactTitle, type ArtifactView } from '#shared/domain/artifact.ts';
 import { useApi } from '../../app/api-context.ts';
 import { hrefTo } from '../../app/router.ts';
 import { confirm } from '../../components/confirm.tsx';
@@ -39,7 +51,8 @@ export function ArtifactTable() {
   const [asked] = useDebouncedValue(text.trim(), typingMs);
   const [sort, setSort] = useState<TableSort>({ id: 'used', descending: true });
   const [shown, setShown] = useState<ArtifactView | null>(null);
-  const { rows, error, refetch, onRange } = useArtifacts(asked, sort);
+  const [everything, setEverything] = useState(false);
+  const { rows, error, refetch, onRange } = useArtifacts(asked, everything, sort);
   const columns = useMemo(() => columnsOf(setShown), []);
   const open = rows.find((row) => typeof row !== 'number' && row.id === shown?.id) ?? shown;
   if (error !== null) {
@@ -47,8 +60,9 @@ export function ArtifactTable() {
   }
   return (
     <>
-      <div style={{ padding: '4px 18px 10px', maxWidth: 360 }}>
+      <Group style={{ padding: '4px 18px 10px' }}>
         <TextInput
+          style={{ flex: '1 1 200px', maxWidth: 324 }}
           aria-label="Name of the artifact"
           placeholder="Name of the artifact"
           leftSection={<IconSearch size={16} aria-hidden />}
@@ -56,7 +70,12 @@ export function ArtifactTable() {
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
         />
-      </div>
+        <Checkbox
+          label="Partial results, and what nothing needs"
+          checked={everything}
+          onChange={(event) => setEverything(event.currentTarget.checked)}
+        />
+      </Group>
       <DataTable
         label="Artifacts"
         rows={rows}
@@ -72,12 +91,20 @@ export function ArtifactTable() {
             icon={IconSearch}
             title="No artifact fits"
             action={
-              <Button variant="default" onClick={() => setText('')}>
-                Clear the filter
-              </Button>
+              text === '' ? (
+                <Button variant="default" onClick={() => setEverything(true)}>
+                  Show everything
+                </Button>
+              ) : (
+                <Button variant="default" onClick={() => setText('')}>
+                  Clear the filter
+                </Button>
+              )
             }
           >
-            Its name has something else in it.
+            {text === ''
+              ? 'There are only partial results of jobs, or what nothing needs any more.'
+              : 'Its name has something else in it.'}
           </EmptyState>
         }
       />
@@ -89,12 +116,13 @@ export function ArtifactTable() {
 }
 
 /** What fits, in this order; until that is known, what was shown before. */
-function useArtifacts(text: string, sort: TableSort) {
+function useArtifacts(text: string, everything: boolean, sort: TableSort) {
   const api = useApi();
   const { pages, error, refetch, onRange } = useRowWindow((page) => {
     const query = {
       ...page,
       ...(text === '' ? {} : { text }),
+      partial: everything ? '1' : '0',
       sort: sort.id,
       descending: sort.descending ? '1' : '0',
     };
@@ -134,14 +162,14 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
       title: 'Name',
       width: 'minmax(180px, 3fr)',
       sortBy: byServer,
-      cell: cell(({ name, kind }) => (
+      cell: cell((artifact) => (
         <span className={classes['name']}>
-          {kind === 'tree' ? (
+          {artifact.kind === 'tree' ? (
             <IconFolder size={16} aria-label="Folder" role="img" />
           ) : (
             <IconFile size={16} aria-label="File" role="img" />
           )}
-          <Name>{name}</Name>
+          <Name>{artifactTitle(artifact)}</Name>
         </span>
       )),
     },

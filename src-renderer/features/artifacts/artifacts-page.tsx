@@ -22,13 +22,13 @@ import { startUpload } from './uploads.ts';
 /** Files and folders that jobs need or made: what there is, who has it, how it comes and goes. */
 export function ArtifactsPage() {
   // What is said of all; the table asks for its rows.
-  const { data, error, refetch } = useRead('artifacts', { query: { limit: '1' } });
+  const { data, error, refetch } = useRead('artifacts', { query: { limit: '1', partial: '0' } });
   const choose = <UploadButtons />;
   return (
     <Page
       title="Artifacts"
       lead="Files and folders that jobs work on, and what they made."
-      actions={data !== undefined && data.total > 0 ? choose : null}
+      actions={data !== undefined && !isEmpty(data) ? choose : null}
     >
       <Stack gap="md">
         <UploadList />
@@ -36,7 +36,7 @@ export function ArtifactsPage() {
           <ErrorState title="The artifacts are not known" error={error} onRetry={() => void refetch()} />
         ) : data === undefined ? (
           <LoadingRows />
-        ) : data.total === 0 ? (
+        ) : isEmpty(data) ? (
           <Section title="All artifacts">
             <EmptyState icon={IconPackages} title="There is nothing yet" action={choose}>
               Put a file of numbers or records, a program or a folder into the covey, and jobs can work on it.
@@ -46,7 +46,7 @@ export function ArtifactsPage() {
         ) : (
           <>
             <Room data={data} />
-            <Section title="All artifacts" flush lead={plural(data.total, 'artifact')}>
+            <Section title="All artifacts" flush lead={countText(data)}>
               <ArtifactTable />
             </Section>
           </>
@@ -54,6 +54,16 @@ export function ArtifactsPage() {
       </Stack>
     </Page>
   );
+}
+
+function isEmpty({ total, leftOut }: ApiAnswer<'artifacts'>): boolean {
+  return total === 0 && leftOut === undefined;
+}
+
+function countText({ total, leftOut }: ApiAnswer<'artifacts'>): string {
+  const count = plural(total, 'artifact');
+  if (leftOut === undefined) return count;
+  return `${count}, and ${formatBytes(leftOut.bytes)} of ${plural(leftOut.count, 'partial result')} or what nothing needs`;
 }
 
 function UploadButtons() {
