@@ -17,27 +17,28 @@ const none: ComputeProbe = {
   sandbox: { kind: 'none' },
   sandboxProblem: 'bubblewrap is not installed.',
 };
+const there = (): boolean => true;
 const here = { since: null, why: '' };
 const all = lendRulesSchema.parse({ kinds: { commands: true } });
 
 describe('what a machine computes for others', () => {
   it('is no program until its owner allows that', () => {
-    expect(computeFacts(probe, lendRulesSchema.parse({}), false)).toMatchObject({
+    expect(computeFacts(probe, lendRulesSchema.parse({}), false, there)).toMatchObject({
       commands: { allowed: false, sandbox: 'bubblewrap', network: false },
       kernels: { isa: 'avx2' },
       problems: [],
     });
-    expect(taskRules(probe, lendRulesSchema.parse({}), false, here).noCommands?.code).toBe(
+    expect(taskRules(probe, lendRulesSchema.parse({}), false, here, there).noCommands?.code).toBe(
       'commands_forbidden',
     );
   });
 
   it('is no program on a controller without a sandbox', () => {
-    expect(computeFacts(none, all, false).commands.allowed).toBe(true);
-    expect(computeFacts(none, all, true).commands.allowed).toBe(false);
-    expect(taskRules(none, all, true, here).noCommands).toMatchObject({ code: 'sandbox_unavailable' });
-    expect(computeFacts(none, all, true).problems).toContain('bubblewrap is not installed.');
-    expect(computeFacts({ ...probe, launcher: null }, all, false).commands.allowed).toBe(false);
+    expect(computeFacts(none, all, false, there).commands.allowed).toBe(true);
+    expect(computeFacts(none, all, true, there).commands.allowed).toBe(false);
+    expect(taskRules(none, all, true, here, there).noCommands).toMatchObject({ code: 'sandbox_unavailable' });
+    expect(computeFacts(none, all, true, there).problems).toContain('bubblewrap is not installed.');
+    expect(computeFacts({ ...probe, launcher: null }, all, false, there).commands.allowed).toBe(false);
   });
 
   it('keeps to what the owner lends', () => {
@@ -45,20 +46,35 @@ describe('what a machine computes for others', () => {
       limits: { cpuThreads: 3, ramBytes: 1e9 },
       kinds: { kernels: false },
     });
-    expect(computeFacts(probe, rules, false)).toMatchObject({ cpus: 3, memoryBytes: 1e9, kernels: null });
-    expect(computeFacts(probe, all, false)).toMatchObject({ cpus: 8, memoryBytes: 8e9 });
-    expect(taskRules(probe, rules, false, here)).toMatchObject({
+    expect(computeFacts(probe, rules, false, there)).toMatchObject({
+      cpus: 3,
+      memoryBytes: 1e9,
+      kernels: null,
+    });
+    expect(computeFacts(probe, all, false, there)).toMatchObject({ cpus: 8, memoryBytes: 8e9 });
+    expect(taskRules(probe, rules, false, here, there)).toMatchObject({
       cpus: 3,
       noKernels: { code: 'commands_forbidden' },
     });
   });
 
   it('has the network only where a range of ports is set', () => {
-    expect(taskRules(probe, all, false, here).noNetwork?.code).toBe('network_forbidden');
+    expect(taskRules(probe, all, false, here, there).noNetwork?.code).toBe('network_forbidden');
     const rules = lendRulesSchema.parse({
       network: { interface: 'eth0', ports: { from: 20_000, to: 20_100 } },
     });
-    expect(taskRules(probe, rules, false, here).noNetwork).toBeNull();
+    expect(taskRules(probe, rules, false, here, there).noNetwork).toBeNull();
+    expect(computeFacts(probe, rules, false, there).commands).toMatchObject({ network: true });
+    // Set, but a cable is out or a VPN is down.
+    const away = (): boolean => false;
+    expect(taskRules(probe, rules, false, here, away).noNetwork).toEqual({
+      code: 'network_forbidden',
+      message: 'it has no network interface eth0 with an address now',
+    });
+    expect(computeFacts(probe, rules, false, away).commands).toMatchObject({
+      network: false,
+      networkProblem: 'has no network interface eth0 with an address now',
+    });
     expect(
       lendRulesSchema.safeParse({ network: { interface: 'eth0', ports: { from: 2_000, to: 1_999 } } })
         .success,

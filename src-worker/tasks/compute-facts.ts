@@ -47,7 +47,20 @@ export function commandsProblem(
   return null;
 }
 
-export function computeFacts(probe: ComputeProbe, rules: LendRules, isController: boolean): ComputeFacts {
+/** Whether a network interface can be reached now. */
+export type HasAddress = (name: string) => boolean;
+
+function missingInterface({ network }: LendRules, hasAddress: HasAddress): string | null {
+  return network === null || hasAddress(network.interface) ? null : network.interface;
+}
+
+export function computeFacts(
+  probe: ComputeProbe,
+  rules: LendRules,
+  isController: boolean,
+  hasAddress: HasAddress,
+): ComputeFacts {
+  const missing = missingInterface(rules, hasAddress);
   const kernels = rules.kinds.kernels ? probe.kernels.library : null;
   const problems = [
     ...(rules.kinds.kernels && probe.kernels.problem !== null ? [probe.kernels.problem] : []),
@@ -65,7 +78,10 @@ export function computeFacts(probe: ComputeProbe, rules: LendRules, isController
       allowed: commandsProblem(probe, rules, isController) === null,
       sandbox: probe.sandbox.kind,
       limits: probe.limits.kind,
-      network: rules.network !== null,
+      network: rules.network !== null && missing === null,
+      ...(missing === null
+        ? {}
+        : { networkProblem: `has no network interface ${missing} with an address now` }),
     },
     cpus: lentCpus(probe, rules),
     memoryBytes: Math.floor(rules.limits.ramBytes ?? probe.memoryBytes * lentShare),
@@ -78,7 +94,9 @@ export function taskRules(
   rules: LendRules,
   isController: boolean,
   away: { readonly since: number | null; readonly why: string },
+  hasAddress: HasAddress,
 ): TaskRules {
+  const missing = missingInterface(rules, hasAddress);
   const forbidden = (message: string): ErrorBody => ({ code: 'commands_forbidden', message });
   return {
     awaySince: away.since,
@@ -93,7 +111,12 @@ export function taskRules(
     noNetwork:
       rules.network === null
         ? { code: 'network_forbidden', message: 'its owner lets no program see the network' }
-        : null,
+        : missing === null
+          ? null
+          : {
+              code: 'network_forbidden',
+              message: `it has no network interface ${missing} with an address now`,
+            },
     noInference: rules.kinds.inference ? null : forbidden('its owner lets no models be used by it'),
   };
 }

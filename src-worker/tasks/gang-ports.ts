@@ -81,6 +81,11 @@ async function reservePorts(
   }
 }
 
+/** Whether ranks could be reached at this interface now; those of a VPN come and go. */
+export function hasAddress(name: string): boolean {
+  return (networkInterfaces()[name] ?? []).length > 0;
+}
+
 function addressOf(name: string): string {
   const addresses = networkInterfaces()[name] ?? [];
   const found = addresses.find(({ family }) => family === 'IPv4') ?? addresses[0];

@@ -72,7 +72,8 @@ export function createTaskHosts(options: {
       {
         type: 'failed',
         taskId,
-        outcome: outcome ?? (wrong ? 'failed' : 'lost'),
+        // The interface that programs may see is gone: nothing of the kind runs here until it is back.
+        outcome: outcome ?? (wrong ? 'failed' : named.code === 'network_forbidden' ? 'refused' : 'lost'),
         error: named.toBody(),
         exitCode: null,
         usage: null,

@@ -24,11 +24,13 @@ import { openTaskJournal } from '../journal/task-journal.ts';
 import type { LendPort } from '../lend/lend-monitor.ts';
 import { computeFacts, taskRules, type ComputeProbe } from './compute-facts.ts';
 import type { DialGateway } from './inference/gateway-client.ts';
+import { hasAddress } from './gang-ports.ts';
 import { createReportOutbox } from './report-outbox.ts';
 import { createStaging } from './staging.ts';
 import { createTaskHosts } from './task-hosts.ts';
 
 const tickMs = 500;
+const networkLookMs = 2_000;
 /** Kernel tasks with their host at once: at a few thousand a second, what a message takes and some more. */
 const handOver = 256;
 const journalAfterMs = 2_000;
@@ -127,9 +129,9 @@ export async function createTaskRuntime(options: {
   const rulesNow = (): ReturnType<typeof taskRules> => {
     const { lending, heldBackBy, since } = lend.state();
     const why = heldBackBy.map(({ message }) => message).join(' ');
-    return taskRules(probe, lend.rules(), isController, { since: lending ? null : since, why });
+    return taskRules(probe, lend.rules(), isController, { since: lending ? null : since, why }, hasAddress);
   };
-  let facts = computeFacts(probe, lend.rules(), isController);
+  let facts = computeFacts(probe, lend.rules(), isController, hasAddress);
   let state = initialTasksState(
     { stopGraceMs: timings.stopGraceMs, giveWayMs: timings.giveWayMs, handOver, journalAfterMs, repeatMs },
     rulesNow(),
@@ -189,7 +191,7 @@ export async function createTaskRuntime(options: {
   const rulesChanged = (): void => {
     dispatch({ type: 'rules', rules: rulesNow() });
     const before = JSON.stringify(facts);
-    facts = computeFacts(probe, lend.rules(), isController);
+    facts = computeFacts(probe, lend.rules(), isController, hasAddress);
     if (JSON.stringify(facts) !== before) options.onFacts(facts);
   };
   // A start does not wait for it.
@@ -201,6 +203,11 @@ export async function createTaskRuntime(options: {
   });
 
   const ticker = setInterval(() => dispatch({ type: 'tick' }), tickMs);
+  // Interfaces come and go, those of a VPN every day.
+  const networkWatch = setInterval(() => {
+    const { network } = lend.rules();
+    if (network && hasAddress(network.interface) !== facts.commands.network) rulesChanged();
+  }, networkLookMs);
   if (!lend.state().lending) execute({ type: 'setPriority', low: true });
 
   return {
@@ -231,6 +238,7 @@ export async function createTaskRuntime(options: {
         await Promise.race([ended, delay(timings.stopGraceMs + 1_000, undefined, { ref: false })]);
       }
       clearInterval(ticker);
+      clearInterval(networkWatch);
       outbox.clear();
       runner.close();
       kernels.close();

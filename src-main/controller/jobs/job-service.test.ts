@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { jobSpecSchema } from '#shared/domain/job-spec.ts';
 import { jobSummarySchema, jobViewSchema, partitionViewSchema, taskViewSchema } from '#shared/domain/job.ts';
-import type { ComputeFacts } from '#shared/domain/task.ts';
+import type { ComputeFacts, TaskReport } from '#shared/domain/task.ts';
 import { taskId, type JobId } from '#shared/lib/ids.ts';
 import { useBench } from '../service/fixtures.ts';
 import { connected, joined, nodeId } from '../state/fixtures.ts';
@@ -305,11 +305,9 @@ test('a job that waits behind others says so', () => {
   expect(service.job(huge).partitions.running).toBe(1);
   expect(alone(huge)).toEqual([]);
   const small = submit({ ...command, name: 'small', partitions: 1 }).id;
-  expect(alone(small)).toEqual([
-    `It waits for its turn: the machines work for huge (${huge}). What has a higher priority, or was there before with the same one, goes first.`,
-  ]);
+  expect(alone(small)).toEqual([`It waits its turn behind ${huge}.`]);
   const urgent = submit({ ...command, name: 'urgent', partitions: 1, priority: 1 }).id;
-  expect(alone(urgent)).toEqual([`It waits for its turn: the machines work for huge (${huge}).`]);
+  expect(alone(urgent)).toEqual([`It waits for room beside ${huge}.`]);
 });
 
 test('a gang for which there are too few machines says so', () => {
@@ -333,6 +331,35 @@ test('a gang for which there are too few machines says so', () => {
   ]);
   expect(notesOf({ ranks: 2, perNode: 1 })).toEqual([
     'It waits for more machines: those that can take it have room for 1 of its 2 ranks.',
+  ]);
+});
+
+test('a gang that could not start says why, and when it is tried again', () => {
+  const compute: ComputeFacts = {
+    kernels: null,
+    commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
+    cpus: 2,
+    memoryBytes: 2 ** 30,
+    problems: [],
+  };
+  bench.runtime.dispatch({ type: 'compute-observed', at: 1_500, nodeId: a, compute });
+  const { id } = submit({ kind: 'gang', name: 'gang', command: ['true'], ranks: 2 });
+  const report = (index: number, outcome: 'lost' | 'cancelled', message: string): TaskReport => ({
+    ...{ type: 'failed', taskId: taskId(id, index, 1), epoch: 1, outcome },
+    error: { code: 'gang_incomplete', message },
+    ...{ exitCode: null, usage: null, output: '' },
+  });
+  bench.runtime.dispatch({
+    type: 'tasks-reported',
+    at: 2_000,
+    nodeId: a,
+    reports: [
+      report(1, 'lost', 'there are only 0 free ports'),
+      report(0, 'cancelled', 'the job was cancelled'),
+    ],
+  });
+  expect(service.job(id).notes).toEqual([
+    expect.stringMatching(/^It starts again in \d+ s: rank 1 on alpha: there are only 0 free ports$/),
   ]);
 });
 

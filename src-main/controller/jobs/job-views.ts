@@ -1,12 +1,14 @@
 import type { JobSummary, JobView, PartitionView, ShareView, TaskView } from '#shared/domain/job.ts';
 import type { JobStats } from '#shared/api/jobs.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
+import { inputsOf } from './job-artifacts.ts';
 import { slotsFor, whyNot } from '../scheduler/jobs/fit.ts';
 import { roomForRanks } from '../scheduler/jobs/gang.ts';
 import { jobProgress } from '../state/job-progress.ts';
 import { isLive } from '../state/job-shares.ts';
 import { openJobs, partitionStatus } from '../state/job-selectors.ts';
 import type { JobOnNode, JobRecord, PartitionRecord, TaskRecord } from '../state/job-state.ts';
+import { nodeName } from '../state/selectors.ts';
 import type { ControllerState, NodeRecord } from '../state/state.ts';
 
 /** A job for people. @param now for what is running */
@@ -15,7 +17,7 @@ export function jobView(state: ControllerState, job: JobRecord, now: number): Jo
   return {
     ...jobSummary(job, now),
     shares,
-    notes: [...job.definition.notes, ...waitingNotes(state, job, shares)],
+    notes: [...job.definition.notes, ...waitingNotes(state, job, shares, now)],
     result: job.course.result,
   };
 }
@@ -46,7 +48,7 @@ function shareViews(state: ControllerState, job: JobRecord): ShareView[] {
     const done = tally.nodes.get(nodeId);
     return {
       nodeId,
-      nodeName: nameOf(state, nodeId),
+      nodeName: nodeName(state, nodeId),
       targetPercent: targets.get(nodeId) ?? null,
       donePercent: whole > 0 ? Math.min(100, ((done?.doneUnits ?? 0) / whole) * 100) : 0,
       doneUnits: done?.doneUnits ?? 0,
@@ -83,13 +85,18 @@ function speedOf({ definition, tally }: JobRecord, { durable, live }: NodeRecord
 }
 
 /** That it waits, and for what. */
-function waitingNotes(state: ControllerState, job: JobRecord, shares: readonly ShareView[]): string[] {
+function waitingNotes(
+  state: ControllerState,
+  job: JobRecord,
+  shares: readonly ShareView[],
+  now: number,
+): string[] {
   const { course, tally } = job;
   const { counts } = tally;
   if (course.finishedAt !== null || course.ending || counts.active + counts.fetching > 0) return [];
   if (course.phase === 'collecting' || job.preparation?.phase === 'active') return [];
   const able = shares.filter((share) => share.whyNot === null);
-  if (able.length > 0) return gangNotes(state, job) ?? busyNotes(state, job, able);
+  if (able.length > 0) return gangNotes(state, job, now) ?? busyNotes(state, job, able);
   const reasons = shares
     .map((share) => `${share.nodeName}: ${(share.whyNot ?? '').replace(/\.$/, '')}`)
     .slice(0, 8);
@@ -100,10 +107,18 @@ function waitingNotes(state: ControllerState, job: JobRecord, shares: readonly S
   ];
 }
 
-/** That there are too few machines, or too small ones, for all ranks at once. */
-function gangNotes(state: ControllerState, job: JobRecord): string[] | null {
+/** That it could not start or was ended, and why; that there are too few machines for all ranks at once. */
+function gangNotes(state: ControllerState, job: JobRecord, now: number): string[] | null {
   if (!job.definition.gang) return null;
   const ranks = job.partitions.length;
+  const last = job.partitions.find(({ error }) => error !== null && error.code !== 'cancelled');
+  const machine = last?.tasks.at(-1)?.nodeId;
+  if (last?.error && machine !== undefined) {
+    const where = `rank ${last.index} on ${nodeName(state, machine)}`;
+    const inMs = Math.max(0, ...job.partitions.map(({ nextAttemptAt }) => (nextAttemptAt ?? 0) - now));
+    const when = inMs > 0 ? `in ${Math.ceil(inMs / 1000)} s` : 'when there is room';
+    return [`It starts again ${when}: ${where}: ${last.error.message}`];
+  }
   const room = roomForRanks(job, state.nodes.values());
   if (room >= ranks) return null;
   return [`It waits for more machines: those that can take it have room for ${room} of its ${ranks} ranks.`];
@@ -118,14 +133,11 @@ function busyNotes(state: ControllerState, job: JobRecord, able: readonly ShareV
   );
   const [first] = others;
   if (!first) return [];
-  const { name, id } = first.definition;
   const more = others.length - 1;
-  const whose = `${name} (${id})${more > 0 ? ` and ${more} other ${more === 1 ? 'job' : 'jobs'}` : ''}`;
+  const rest = more > 0 ? ` and ${more} other ${more === 1 ? 'job' : 'jobs'}` : '';
+  const whose = `${first.definition.id}${rest}`;
   const isInFront = open.indexOf(first) < open.indexOf(job);
-  return [
-    `It waits for its turn: the machines work for ${whose}.` +
-      (isInFront ? ' What has a higher priority, or was there before with the same one, goes first.' : ''),
-  ];
+  return [isInFront ? `It waits its turn behind ${whose}.` : `It waits for room beside ${whose}.`];
 }
 
 export function partitionView(
@@ -144,7 +156,7 @@ export function partitionView(
     progress: done ? 1 : Math.max(0, ...live.map((task) => task.progress)),
     attempts: partition.attempt,
     nodeId: shown?.nodeId ?? null,
-    nodeName: shown ? nameOf(state, shown.nodeId) : null,
+    nodeName: shown ? nodeName(state, shown.nodeId) : null,
     startedAt: shown ? startOf(shown) : null,
     finishedAt: partition.finishedAt,
     error: partition.phase === 'done' ? null : partition.error,
@@ -160,7 +172,7 @@ export function taskView(state: ControllerState, job: JobRecord, index: number, 
     index,
     attempt: task.attempt,
     nodeId: task.nodeId,
-    nodeName: nameOf(state, task.nodeId),
+    nodeName: nodeName(state, task.nodeId),
     outcome: task.outcome,
     speculative: task.speculative,
     assignedAt: task.assignedAt,
@@ -210,23 +222,12 @@ export function jobStats(job: JobRecord, now: number): JobStats {
 
 /** Inputs that each machine which worked on it has had to get: at most once, whatever it had already. */
 function stagedBytes({ definition, tally }: JobRecord): number {
-  const { work } = definition;
-  const inputs =
-    work.kind === 'kernel'
-      ? [work.input, work.second]
-      : [
-          ...('program' in work ? work.program.inputs.map(({ artifact }) => artifact) : []),
-          'dataset' in work ? work.dataset.artifact : null,
-        ];
-  const each = inputs.reduce((sum, stake) => sum + (stake?.bytes ?? 0), 0);
+  const inputs = inputsOf(definition.work);
+  const each = inputs.reduce((sum, { bytes }) => sum + bytes, 0);
   const machines = [...tally.nodes.values()].filter(hasWorked).length;
   return each * machines;
 }
 
 function hasWorked({ donePartitions, active }: JobOnNode): boolean {
   return donePartitions > 0 || active > 0;
-}
-
-function nameOf(state: ControllerState, id: NodeId): string {
-  return state.nodes.get(id)?.durable.name ?? state.removedNodes.get(id)?.name ?? id.slice(0, 12);
 }

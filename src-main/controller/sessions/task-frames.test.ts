@@ -388,7 +388,11 @@ describe('gangs', () => {
     strict.onEnd = (assignment) => (assignment.index === 2 ? failedReport(assignment, 'failed', 1) : null);
     submit(strict, gang(3));
     await strict.until(over(strict), 100_000);
-    expect(job(strict).course).toMatchObject({ phase: 'failed', error: { message: 'It failed.' } });
+    expect(job(strict).course).toMatchObject({
+      phase: 'failed',
+      error: { message: 'rank 2 on a: It failed.' },
+    });
+    expect(job(strict).partitions[2]).toMatchObject({ phase: 'failed', error: { message: 'It failed.' } });
     await strict.until(() => strict.tasksAtWorkers() === 0, 10_000);
   });
 });

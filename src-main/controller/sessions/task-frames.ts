@@ -38,8 +38,11 @@ export interface TaskFramesOptions {
 
 /** Of the four lists of a frame, each; with the works it stays below the limit of a frame. */
 const itemsPerFrame = 512;
-/** Each names all ranks of its gang. */
-const gosPerFrame = 4;
+/**
+ * Each names all ranks of its gang, which can be half a megabyte: they go in frames of their own, which hold one that is
+ * larger than this alone.
+ */
+const gosPerFrameBytes = 256 * 1024;
 /** Works have at most 512 KiB, as they are submitted. */
 const worksPerFrameBytes = 600 * 1024;
 
@@ -246,13 +249,12 @@ function workText(definition: JobDefinition, preparing: boolean): string {
   return text;
 }
 
-/** Frames of bounded size that say all that is in the box. */
+/** Frames of bounded size that say all that is in the box; a task is known before it is told to go. */
 function* framesOf(box: Outbox): Generator<string> {
   const starts = [...box.start.values()];
-  const gos = [...box.go.values()];
   const cancels = [...box.cancel];
   const settled = [...box.settled];
-  while (starts.length + gos.length + cancels.length + settled.length > 0) {
+  while (starts.length + cancels.length + settled.length > 0) {
     const works = new Map<JobId, string>();
     let bytes = 0;
     let count = 0;
@@ -268,10 +270,25 @@ function* framesOf(box: Outbox): Generator<string> {
     }
     const start = JSON.stringify(starts.splice(0, count).map(({ assignment }) => assignment));
     const rest = JSON.stringify({
-      go: gos.splice(0, gosPerFrame),
+      go: [],
       cancel: cancels.splice(0, itemsPerFrame),
       settled: settled.splice(0, itemsPerFrame),
     });
     yield `{"type":"tasks","works":[${[...works.values()].join(',')}],"start":${start},${rest.slice(1)}`;
   }
+  const go = (texts: readonly string[]): string =>
+    `{"type":"tasks","works":[],"start":[],"go":[${texts.join(',')}],"cancel":[],"settled":[]}`;
+  let texts: string[] = [];
+  let bytes = 0;
+  for (const one of box.go.values()) {
+    const text = JSON.stringify(one);
+    if (texts.length > 0 && (bytes + text.length > gosPerFrameBytes || texts.length === itemsPerFrame)) {
+      yield go(texts);
+      texts = [];
+      bytes = 0;
+    }
+    texts.push(text);
+    bytes += text.length;
+  }
+  if (texts.length > 0) yield go(texts);
 }

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { JobId } from '#shared/lib/ids.ts';
+import { taskId, type JobId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { ComputeFacts, TaskReport, Work } from '#shared/domain/task.ts';
 import { controllerFrame, type ControllerFrame } from '#shared/protocol/session.ts';
@@ -115,6 +115,42 @@ describe('sending', () => {
       );
     }
   });
+
+  test('a gang of 1,024 ranks with all their ports goes in frames that a session lets through', () => {
+    const { program } = commandWork.kind === 'command' ? commandWork : { program: null };
+    if (!program) throw new Error('no program');
+    const large = { ...program, command: null, script: 'x'.repeat(500 * 1024) };
+    submit({
+      work: { kind: 'gang', program: large, outputs: [], ports: 16 },
+      gang: { perNode: null, restarts: 0 },
+      division: { mode: 'counted', count: 1_024, ranged: false },
+    });
+    runtime.dispatch(connected('a', { compute }));
+    sent = [];
+    const reports = Array.from({ length: 1_024 }, (_, index): TaskReport => {
+      const ports = Array.from({ length: 16 }, (_none, port) => 20_000 + port);
+      return { type: 'started', taskId: taskId(jobId, index, 1), epoch: 1, host: 'h'.repeat(256), ports };
+    });
+    // Another job with a large work begins in the same turn.
+    runtime.dispatch(
+      { type: 'tasks-reported', at: 2, nodeId: a, reports },
+      {
+        type: 'job-submitted',
+        at: 2,
+        definition: definition({
+          id: 'j-00000002' as JobId,
+          work: { kind: 'command', program: large, outputs: [] },
+          division: { mode: 'counted', count: 500, ranged: false },
+        }),
+        distribution: { mode: 'auto' },
+      },
+    );
+    runtime.beat();
+    for (const text of sent) expect(text.length).toBeLessThan(LIMITS.frameBytes);
+    const gos = tasksSent().flatMap(({ go }) => go);
+    expect(gos).toHaveLength(1_024);
+    expect(gos.every(({ ranks }) => ranks.length === 1_024)).toBe(true);
+  }, 60_000);
 
   test('nothing is sent while it is not on disk, all of it once it is', async () => {
     submit();

@@ -1,4 +1,4 @@
-import type { JobId, TaskId } from '#shared/lib/ids.ts';
+import type { JobId, NodeId, TaskId } from '#shared/lib/ids.ts';
 import type { ErrorBody } from '#shared/errors.ts';
 import { lostAttemptLimit } from '#shared/config.ts';
 import { assign, backoffAfter, endByController, fetched, fetchFailed, report } from './apply-reports.ts';
@@ -11,9 +11,14 @@ import { preparationIndex, type JobCourse, type JobRecord, type PartitionRecord 
 export type Jobs = ReadonlyMap<JobId, JobRecord>;
 type Timed = Exclude<JobEvent, { type: 'compute-observed' }> & { readonly at: number };
 
-/** The jobs after an event. Total: what is stale or about nothing that is here changes nothing. */
-export function applyJobs(jobs: Jobs, event: Timed): Jobs {
+/**
+ * The jobs after an event. Total: what is stale or about nothing that is here changes nothing.
+ * @param nameOf names of machines, for the words of errors
+ */
+export function applyJobs(jobs: Jobs, event: Timed, nameOf: NameOf): Jobs {
   const { at } = event;
+  const onJob = onOne(nameOf);
+  const onEach = onMany(nameOf);
   switch (event.type) {
     case 'job-submitted':
       return jobs.has(event.definition.id) ? jobs : put(jobs, submitted(event));
@@ -190,17 +195,31 @@ function retried(job: JobRecord): JobRecord {
     gang: gang && { ...gang, goAt: null, stopping: null, incomplete: gang.start },
   };
   const whole = job.definition.gang !== null;
-  return tallied({
+  const next = tallied({
     definition: job.definition,
     course,
     preparation: preparing && job.preparation ? renew(job.preparation) : job.preparation,
     partitions: job.partitions.map((partition) => (whole ? again(partition, null) : renew(partition))),
   });
+  // What machines said that they cannot do is asked anew.
+  const nodes = new Map([...next.tally.nodes].map(([id, node]) => [id, { ...node, refused: null }]));
+  return { ...next, tally: { ...next.tally, nodes } };
 }
 
 /** As `waiting`, whatever it was: a gang begins again with all its ranks. */
 function again(partition: PartitionRecord, nextAttemptAt: number | null): PartitionRecord {
   return { ...partition, phase: 'waiting', nextAttemptAt, finishedAt: null };
+}
+
+/** A rank of a gang that has failed for good, which the one of this index has ended. */
+function overWith(rank: PartitionRecord, first: number | undefined, at: number): PartitionRecord {
+  if (rank.phase !== 'waiting') return rank;
+  return {
+    ...rank,
+    phase: rank.index === first ? 'failed' : 'cancelled',
+    nextAttemptAt: null,
+    finishedAt: at,
+  };
 }
 
 /**
@@ -235,7 +254,12 @@ function settled(job: JobRecord, at: number): JobRecord {
       : !stopping.lost || incomplete >= lostAttemptLimit;
     if (failsForGood) {
       const error: ErrorBody = { code: 'partition_poisoned', message: stopping.error.message };
-      return withCourse({ gang, error, phase: 'failed', finishedAt: at, ending: { at, as: 'failed' } });
+      const ended: JobCourse = {
+        ...course,
+        ...{ gang, error, phase: 'failed', finishedAt: at, ending: { at, as: 'failed' } },
+      };
+      const partitions = job.partitions.map((rank) => overWith(rank, stopping.rank, at));
+      return tallied({ ...job, course: ended, partitions });
     }
     // Without a pause what is missing for a moment, such as free ports, would use up all tries in a few seconds.
     const pausedUntil = at + backoffAfter(definition, gone ? restarts : incomplete);
@@ -254,34 +278,40 @@ function put(jobs: Jobs, job: JobRecord): Jobs {
   return new Map(jobs).set(job.definition.id, job);
 }
 
-function onJob(jobs: Jobs, id: JobId, change: (draft: JobDraft) => void, at: number): Jobs {
-  const before = jobs.get(id);
-  if (!before) return jobs;
-  const draft = new JobDraft(before);
-  change(draft);
-  const next = draft.finish();
-  return next === before ? jobs : put(jobs, settled(next, at));
+type NameOf = (id: NodeId) => string;
+
+function onOne(nameOf: NameOf) {
+  return (jobs: Jobs, id: JobId, change: (draft: JobDraft) => void, at: number): Jobs => {
+    const before = jobs.get(id);
+    if (!before) return jobs;
+    const draft = new JobDraft(before, nameOf);
+    change(draft);
+    const next = draft.finish();
+    return next === before ? jobs : put(jobs, settled(next, at));
+  };
 }
 
 /** Each item in order, with one copy of what it touches for all of them. */
-function onEach<T extends { readonly jobId: JobId }>(
-  jobs: Jobs,
-  items: readonly T[],
-  change: (draft: JobDraft, item: T) => void,
-  at: number,
-): Jobs {
-  const drafts = new Map<JobId, JobDraft>();
-  for (const item of items) {
-    const before = jobs.get(item.jobId);
-    if (!before) continue;
-    let draft = drafts.get(item.jobId);
-    if (!draft) drafts.set(item.jobId, (draft = new JobDraft(before)));
-    change(draft, item);
-  }
-  let next: Map<JobId, JobRecord> | null = null;
-  for (const [id, draft] of drafts) {
-    const job = draft.finish();
-    if (job !== draft.before) (next ??= new Map(jobs)).set(id, settled(job, at));
-  }
-  return next ?? jobs;
+function onMany(nameOf: NameOf) {
+  return <T extends { readonly jobId: JobId }>(
+    jobs: Jobs,
+    items: readonly T[],
+    change: (draft: JobDraft, item: T) => void,
+    at: number,
+  ): Jobs => {
+    const drafts = new Map<JobId, JobDraft>();
+    for (const item of items) {
+      const before = jobs.get(item.jobId);
+      if (!before) continue;
+      let draft = drafts.get(item.jobId);
+      if (!draft) drafts.set(item.jobId, (draft = new JobDraft(before, nameOf)));
+      change(draft, item);
+    }
+    let next: Map<JobId, JobRecord> | null = null;
+    for (const [id, draft] of drafts) {
+      const job = draft.finish();
+      if (job !== draft.before) (next ??= new Map(jobs)).set(id, settled(job, at));
+    }
+    return next ?? jobs;
+  };
 }

@@ -18,6 +18,9 @@ import { unitsOf } from './job-shares.ts';
 
 /** What becomes of partitions and their attempts. Every function leaves the draft alone when the fact is stale. */
 
+/** Of what was submitted, the same in every attempt. */
+const lastingFaults: ReadonlySet<string> = new Set(['dataset_invalid', 'job_invalid']);
+
 const longestBackoffMs = 60_000;
 
 /** Before what has failed so many times is tried again: doubled each time, at most a minute. */
@@ -160,7 +163,8 @@ function done(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, wor
   const index = preparing ? indexOf(word.result) : null;
   if (preparing && !index) {
     const error: ErrorBody = {
-      code: 'dataset_invalid',
+      // Not the dataset's fault: another machine may do better.
+      code: 'task_failed',
       message: 'The dataset was read with no usable result.',
     };
     return ended(
@@ -213,20 +217,27 @@ interface End {
  * An attempt is over without a result.
  * 1. While another copy runs the partition goes on.
  * 2. A job that is told to end tries nothing again; nor does a gang rank by rank.
- * 3. `failed` and `crashed` count against the job's retry policy, `lost` against a limit of its own, so that a
+ * 3. `failed` and `crashed` count against the job's retry policy, unless no other attempt can end otherwise; `lost` against a limit of its own, so that a
  *    partition which takes its machines down does not go round for ever; `refused` keeps it from that machine
  *    until that says anew what it does for others.
  */
 function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, end: End, at: number): void {
+  const { course, definition } = draft;
+  const stopping = definition.gang && course.gang?.stopping;
+  // Its worker knows only that it was told to.
+  const error: ErrorBody =
+    stopping && !course.ending && end.outcome === 'cancelled'
+      ? { code: 'cancelled', message: 'It ended with the gang.' }
+      : end.error;
   const over: TaskRecord = {
     ...task,
     outcome: end.outcome,
     endedAt: at,
-    error: end.error,
+    error,
     exitCode: end.exitCode,
     usage: end.usage,
   };
-  const base = { ...withTask(partition, over), error: end.error };
+  const base = { ...withTask(partition, over), error };
   if (end.outcome === 'refused') {
     draft.setNode(task.nodeId, { ...draft.node(task.nodeId), refused: { at, error: end.error } });
   }
@@ -235,12 +246,16 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
   // 1.
   if (base.tasks.some(isLive)) return draft.set(base);
   // 2.
-  const { course, definition } = draft;
   if (course.ending) return finish('cancelled');
   if (definition.gang && course.gang) {
-    if (!course.gang.stopping) {
+    if (!stopping) {
+      const { index: rank } = partition;
       const lost = end.outcome !== 'failed' && end.outcome !== 'crashed';
-      draft.setCourse({ gang: { ...course.gang, stopping: { at, error: end.error, lost } } });
+      const first: ErrorBody = {
+        ...error,
+        message: `rank ${rank} on ${draft.nameOf(task.nodeId)}: ${error.message}`,
+      };
+      draft.setCourse({ gang: { ...course.gang, stopping: { at, error: first, lost, rank } } });
     }
     return finish('waiting', { nextAttemptAt: end.notBeforeAt });
   }
@@ -248,20 +263,19 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
   const failures = partition.failures + (end.outcome === 'failed' || end.outcome === 'crashed' ? 1 : 0);
   const losses = partition.losses + (end.outcome === 'lost' ? 1 : 0);
   const { retry } = definition;
-  const hopeless =
-    end.outcome === 'failed' &&
-    end.exitCode !== null &&
-    retry.exitCodes !== null &&
-    !retry.exitCodes.includes(end.exitCode);
+  const unworthy =
+    end.exitCode !== null && retry.exitCodes !== null && !retry.exitCodes.includes(end.exitCode);
+  const hopeless = end.outcome === 'failed' && (unworthy || lastingFaults.has(error.code));
   if (hopeless || failures >= retry.attempts || losses >= lostAttemptLimit) {
     finish('failed', { failures, losses });
     const what =
       partition.index === preparationIndex ? 'Reading the dataset' : `Partition ${partition.index}`;
     const tries = failures + losses;
-    const message = `${what} failed${tries > 1 ? ` ${tries} times, the last time` : ''}: ${end.error.message}`;
-    const error: ErrorBody = { code: 'partition_poisoned', message };
-    if (partition.index === preparationIndex) draft.setCourse({ error, ending: { at, as: 'failed' } });
-    else if (!course.error) draft.setCourse({ error });
+    const message = `${what} failed${tries > 1 ? ` ${tries} times, the last time` : ''}: ${error.message}`;
+    const poisoned: ErrorBody = { code: 'partition_poisoned', message };
+    if (partition.index === preparationIndex)
+      draft.setCourse({ error: poisoned, ending: { at, as: 'failed' } });
+    else if (!course.error) draft.setCourse({ error: poisoned });
     return;
   }
   const backsOffUntil = failures > partition.failures ? at + backoffAfter(definition, failures) : null;

@@ -3,6 +3,7 @@ import type { EngineObservation } from '#shared/domain/engine.ts';
 import type { LendState } from '#shared/domain/lend.ts';
 import { timings } from '#shared/config.ts';
 import { applyJobs } from './apply-jobs.ts';
+import { nodeName } from './selectors.ts';
 import type { ControllerEvent } from './events.ts';
 import {
   absentNode,
@@ -230,7 +231,7 @@ export function apply(state: ControllerState, event: ControllerEvent): Controlle
     case 'partition-fetch-failed':
     case 'gang-started':
     case 'result-collected': {
-      const jobs = applyJobs(state.jobs, event);
+      const jobs = applyJobs(state.jobs, event, (id) => nodeName(state, id));
       return jobs === state.jobs ? state : { ...state, jobs };
     }
   }

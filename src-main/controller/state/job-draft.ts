@@ -28,8 +28,12 @@ export class JobDraft {
   private changed = false;
   private readonly counted: boolean;
 
-  constructor(before: JobRecord) {
+  /** Of machines, for people. */
+  readonly nameOf: (id: NodeId) => string;
+
+  constructor(before: JobRecord, nameOf: (id: NodeId) => string) {
     this.before = before;
+    this.nameOf = nameOf;
     this.nextCourse = before.course;
     this.preparation = before.preparation;
     this.counts = { ...before.tally.counts };

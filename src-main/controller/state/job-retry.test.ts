@@ -95,3 +95,16 @@ test('a result that was being fetched when the job was cancelled is not made aga
   expect(partitions[0]?.phase).toBe('done');
   expect(tally).toMatchObject({ doneUnits: 1, counts: { done: 1, waiting: 1 } });
 });
+
+test('what is wrong with what was submitted is not tried again', () => {
+  const failed = (code: 'dataset_invalid' | 'task_failed'): ControllerEvent =>
+    reported({
+      ...{ type: 'failed', taskId: taskId(jobId, 0, 1), epoch: 1, outcome: 'failed' },
+      error: { code, message: 'a record is longer than 64 MiB' },
+      ...{ exitCode: null, usage: null, output: '' },
+    });
+  expect(after(failed('task_failed')).partitions[0]?.phase).toBe('waiting');
+  const { partitions, course } = after(failed('dataset_invalid'));
+  expect(partitions[0]?.phase).toBe('failed');
+  expect(course.error?.message).toBe('Partition 0 failed: a record is longer than 64 MiB');
+});

@@ -135,7 +135,17 @@ export interface GangCourse {
   /** Starts that were given up before all ranks were there. */
   readonly incomplete: number;
   /** One rank has ended without a result: all others are being ended; null: they go on. */
-  readonly stopping: { readonly at: number; readonly error: ErrorBody; readonly lost: boolean } | null;
+  readonly stopping: GangStop | null;
+}
+
+export interface GangStop {
+  readonly at: number;
+  /** Of the first rank that ended, with its rank and machine in the words. */
+  readonly error: ErrorBody;
+  /** Nothing to do with its work. */
+  readonly lost: boolean;
+  /** That rank; not there: stopped by a version that did not keep it. */
+  readonly rank?: number | undefined;
 }
 
 export type PartitionPhase = 'waiting' | 'active' | 'fetching' | 'done' | 'failed' | 'cancelled';

@@ -111,3 +111,8 @@ export function deploymentStatus(state: ControllerState, deployment: DeploymentR
     return 'recovering';
   return deployment.phase;
 }
+
+/** What people call a machine, also one that was removed. */
+export function nodeName({ nodes, removedNodes }: ControllerState, id: NodeId): string {
+  return nodes.get(id)?.durable.name ?? removedNodes.get(id)?.name ?? id.slice(0, 12);
+}

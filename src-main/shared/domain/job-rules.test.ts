@@ -44,6 +44,7 @@ test.each([
   [{ ...kernel, second: 'y' }, 'second'],
   [{ ...dot, second: undefined }, 'second'],
   [{ ...kernel, bins: 4 }, 'bins'],
+  [{ ...kernel, requires: { cpus: 1000 } }, 'requires.cpus'],
   [{ ...histogram, bins: undefined }, 'bins'],
   [{ ...histogram, high: 0 }, 'high'],
   [{ ...kernel, retry: { exitCodes: [3] } }, 'retry.exitCodes'],

@@ -86,6 +86,11 @@ function checkKernel(spec: JobSpecOf<'kernel'>): SpecProblem[] {
   const types = kernelTypes[kernel];
   const unfit = histogramProblem(spec);
   return [
+    ...when(
+      spec.requires.cpus !== 1,
+      'requires.cpus',
+      'a kernel uses all processors that a machine lends: leave it out',
+    ),
     ...when(!types.includes(type), 'type', `${kernel} takes ${types.join(', ')}, not ${type}`),
     ...when(
       kernel === 'dot_product' && spec.second === undefined,

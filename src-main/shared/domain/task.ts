@@ -209,8 +209,10 @@ export const computeFactsSchema = z.object({
     allowed: z.boolean(),
     sandbox: z.enum(['bubblewrap', 'none']),
     limits: z.enum(['cgroup2', 'cgroup1', 'rlimits', 'job-object', 'none']),
-    /** Its owner lets them see the network. */
+    /** Its owner lets them see the network, and it is there. */
     network: z.boolean(),
+    /** Why it is not, though its owner lets them, as a sentence without its subject. */
+    networkProblem: z.string().max(512).optional(),
   }),
   /** Lent to work of others, after the owner's limits. */
   cpus: z.number().nonnegative(),

@@ -89,7 +89,8 @@ export type RunnerEvent =
   | {
       readonly type: 'failed';
       readonly taskId: TaskId;
-      readonly outcome: 'failed' | 'crashed' | 'lost';
+      /** `refused`: this machine cannot run it, another may. */
+      readonly outcome: 'failed' | 'crashed' | 'lost' | 'refused';
       readonly error: ErrorBody;
       readonly exitCode: number | null;
       readonly usage: TaskUsage;

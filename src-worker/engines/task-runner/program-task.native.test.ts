@@ -102,8 +102,26 @@ describe.runIf(process.platform === 'linux').each(ways)('a program %s', (_name, 
     const crash = await room.run(sh('kill -SEGV $$'));
     expect(crash.failure).toMatchObject({ outcome: 'crashed', code: 'task_crashed' });
     expect(crash.failure?.message).toContain('SIGSEGV');
-    const missing = await room.run({ command: ['/no/such/program'], limits });
-    expect(missing.failure).toMatchObject({ outcome: 'failed' });
+  });
+
+  it('that is not there is told from one that says so itself', async () => {
+    for (const name of ['/no/such/program', './program', 'nosuchprogram']) {
+      const { failure } = await room.run({ command: [name, 'x'], limits });
+      expect(failure, name).toMatchObject({ outcome: 'refused', code: 'program_not_found', exitCode: null });
+      expect(failure?.message).toBe(`there is no program "${name}" here (is it one of the inputs?)`);
+    }
+    const words = 'echo "bwrap: execvp x: No such file or directory" >&2';
+    for (const code of [1, 70, 126, 127]) {
+      const { failure } = await room.run(sh(`${words}; exit ${code}`));
+      expect(failure, String(code)).toMatchObject({ outcome: 'failed', code: 'task_failed', exitCode: code });
+    }
+  });
+
+  it.runIf(sandbox.kind === 'bubblewrap')('whose sandbox cannot be made has not failed', async () => {
+    const mounts = [{ source: '/no/such/input', path: 'input' }];
+    const { failure } = await room.run(sh('exit 0'), { mounts });
+    expect(failure).toMatchObject({ outcome: 'lost', code: 'task_lost', exitCode: null });
+    expect(failure?.message).toContain('its sandbox could not be made: bwrap: ');
   });
 
   it('leaves outputs, and those that are missing are named', async () => {

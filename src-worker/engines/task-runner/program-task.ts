@@ -6,6 +6,7 @@ import { finished } from 'node:stream/promises';
 import { expandTemplate } from '#shared/domain/template.ts';
 import type { MadeOutput, ProgramTask, RunnerInit } from '#shared/host/task-runner.ts';
 import { CoveyError } from '#shared/errors.ts';
+import { begunHere, begunInSandbox, mayNotHaveBegun, type Begun } from './begun.ts';
 import { collectOutputs } from './collect-outputs.ts';
 import type { LimitGroup } from './limits/limit-group.ts';
 import { createLimitGroup } from './limits/limit-group.ts';
@@ -23,11 +24,14 @@ import {
   sandboxedStart,
 } from './sandbox/bubblewrap.ts';
 
+/** `refused`: not on this machine. */
+type Failing = 'failed' | 'crashed' | 'lost' | 'refused';
+
 /** Why a task has no result; `exitCode` when its program said no. */
 export class ProgramFailure extends CoveyError {
-  readonly outcome: 'failed' | 'crashed' | 'lost';
+  readonly outcome: Failing;
   readonly exitCode: number | null;
-  constructor(outcome: 'failed' | 'crashed' | 'lost', error: CoveyError, exitCode: number | null = null) {
+  constructor(outcome: Failing, error: CoveyError, exitCode: number | null = null) {
     super(error.code, error.message, error.details);
     this.outcome = outcome;
     this.exitCode = exitCode;
@@ -107,31 +111,44 @@ export async function runProgramTask(task: ProgramTask, context: TaskContext): P
       // Where inputs are copied to the working directory they are no output.
       givenBytes: await directorySize(watched),
     };
-    const run = async (stdin: AsyncIterable<Uint8Array> | null, what: string): Promise<void> => {
-      const end = await runProgram({
-        launcher: init.launcher as string,
-        ...start,
-        sandboxed,
-        workingDirectory: real.work,
-        stdin,
-        stdout,
-        tail: context.tail,
-        group,
-        watched,
-        budget,
-        signal: context.signal,
-        graceMs: context.graceMs,
-        lowPriority: context.lowPriority,
-      }).catch(failedAs('failed'));
-      check(end, what, context.signal);
-    };
-    context.onStarted();
     // Inputs are mounted there: a link that was left in their way would lead bubblewrap out of what it makes.
     const again = async (): Promise<void> => {
       if (!sandboxed) return;
       await removeDirectory(real.work).catch(failedAs('lost'));
       await mkdir(real.work, { mode: 0o700 });
     };
+    const common = {
+      launcher: init.launcher,
+      sandboxed,
+      workingDirectory: real.work,
+      group,
+      watched,
+      signal: context.signal,
+      graceMs: context.graceMs,
+      lowPriority: context.lowPriority,
+    };
+    const begun = async (): Promise<Begun> => {
+      const [name = ''] = command;
+      if (!sandboxed) return begunHere(name, environment['PATH'] ?? '', real.work);
+      await again();
+      return begunInSandbox(name, (lookUp, tail) =>
+        runProgram({
+          ...common,
+          ...startOf(task, init, real, lookUp, environment),
+          ...{ stdin: null, stdout: null, tail },
+          budget: { limitBytes: Infinity, printedBytes: 0, givenBytes: 0 },
+        }),
+      ).catch(failedAs('lost'));
+    };
+    const run = async (stdin: AsyncIterable<Uint8Array> | null, what: string): Promise<void> => {
+      const given = { stdin, stdout, tail: context.tail, budget };
+      const end = await runProgram({ ...common, ...start, ...given }).catch(failedAs('failed'));
+      if (!end.exceeded && !context.signal.aborted && mayNotHaveBegun(end.code, sandboxed)) {
+        checkBegun(await begun(), command[0] ?? '');
+      }
+      check(end, what, context.signal);
+    };
+    context.onStarted();
     if (task.feed && dataset) await feedPrograms(task, dataset, run, again, context);
     else await run(null, '');
     if (!stdout) return await collectOutputs(real.output, task.outputs).catch(failedAs('failed'));
@@ -323,6 +340,15 @@ const outcomes: Readonly<Record<string, 'crashed' | 'lost'>> = {
   task_lost: 'lost',
 };
 
+/** @throws ProgramFailure when it never began: that is this machine's, not the program's own doing */
+function checkBegun(begun: Begun, name: string): void {
+  if (begun.type === 'no-program') {
+    const message = `there is no program ${JSON.stringify(name)} here (is it one of the inputs?)`;
+    throw failure('refused', new CoveyError('program_not_found', message));
+  }
+  if (begun.type === 'no-sandbox') throw lost(`its sandbox could not be made: ${begun.detail}`);
+}
+
 function check({ code, signal, exceeded }: ProgramEnd, what: string, stopping: AbortSignal): void {
   if (stopping.aborted) {
     throw failure('lost', new CoveyError('cancelled', `${what}it was told to end`), code);
@@ -343,11 +369,7 @@ function check({ code, signal, exceeded }: ProgramEnd, what: string, stopping: A
   }
 }
 
-function failure(
-  outcome: 'failed' | 'crashed' | 'lost',
-  error: CoveyError,
-  exitCode: number | null = null,
-): ProgramFailure {
+function failure(outcome: Failing, error: CoveyError, exitCode: number | null = null): ProgramFailure {
   return new ProgramFailure(outcome, error, exitCode);
 }
 

@@ -3,7 +3,7 @@ import type { WriteStream } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ErrorBody } from '#shared/errors.ts';
+import { CoveyError, type ErrorBody } from '#shared/errors.ts';
 import { setProgramPriority } from '../priority.ts';
 import { directorySize } from './directory-size.ts';
 import type { LimitGroup } from './limits/limit-group.ts';
@@ -269,7 +269,10 @@ async function feed(
     }
     stdin.end();
   } catch (error) {
-    fail({ code: 'dataset_invalid', message: error instanceof Error ? error.message : String(error) });
+    // A disk that cannot be read says nothing of what is on it.
+    const named = CoveyError.from(error);
+    const wrong = named.code === 'dataset_invalid';
+    fail({ code: wrong ? 'dataset_invalid' : 'task_lost', message: named.message });
   }
 }
 

@@ -134,3 +134,14 @@ test('a refusal holds until its machine says anew what it does for others', () =
   expect(why({ type: 'compute-observed', at: 6, nodeId: nodeId('a'), compute })).toBeNull();
   expect(why(connected('a', { at: 6, compute, session: 2 }))).toBeNull();
 });
+
+test('a network that is set but not there is named', () => {
+  const commands = { ...compute.commands, allowed: true };
+  const withNetwork = (change: object) =>
+    why({ place: { ...place, network: true } }, { ...compute, commands: { ...commands, ...change } });
+  expect(withNetwork({ network: true })).toBeNull();
+  expect(withNetwork({})).toBe('does not let commands see its network');
+  expect(withNetwork({ networkProblem: 'has no network interface vpn0 with an address now' })).toBe(
+    'has no network interface vpn0 with an address now',
+  );
+});

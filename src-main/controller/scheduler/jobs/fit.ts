@@ -51,7 +51,9 @@ function unable(compute: ComputeFacts, { definition: { place } }: JobRecord): st
     if (!compute.kernels.kernels.includes(place.kernel)) return `does not have the kernel ${place.kernel}`;
   }
   if (place.commands && !compute.commands.allowed) return because('does not allow commands');
-  if (place.network && !compute.commands.network) return 'does not let commands see its network';
+  if (place.network && !compute.commands.network) {
+    return compute.commands.networkProblem ?? 'does not let commands see its network';
+  }
   return null;
 }
 

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
-import type { JobId } from '#shared/lib/ids.ts';
+import { taskId, type JobId } from '#shared/lib/ids.ts';
+import type { ComputeFacts } from '#shared/domain/task.ts';
 import { apply } from '../../state/apply.ts';
 import type { ControllerEvent } from '../../state/events.ts';
+import { connected, GiB, joined, nodeId } from '../../state/fixtures.ts';
 import { commandWork, definition } from '../../state/job-fixtures.ts';
 import { emptyState } from '../../state/state.ts';
 import { sinceBy } from './elapsed.ts';
@@ -58,4 +60,76 @@ test('what is under way counts for nothing, however large it is', () => {
   expect(removed([...jobs, ended(2, 100), ended(3, 200)], 5_000)).toEqual([]);
   const more = [...jobs, ended(2, 100), ended(3, 200), submitted(4, 20), ended(4, 300)];
   expect(removed(more, 5_000, 10)).toEqual([2]);
+});
+
+/** One command that machine a has refused, as it has no such program. */
+function refusedBy(...events: readonly ControllerEvent[]): readonly ControllerEvent[] {
+  const id = idOf(1);
+  return [
+    joined('a', 'alpha'),
+    connected('a', { compute }),
+    ...events,
+    submitted(1, 1),
+    {
+      type: 'tasks-assigned',
+      at: 2,
+      assignments: [
+        {
+          ...{ jobId: id, index: 0, epoch: 1, attempt: 1, taskId: taskId(id, 0, 1), nodeId: nodeId('a') },
+          ...{ range: null, owner: null, speculative: false },
+        },
+      ],
+    },
+    {
+      type: 'tasks-reported',
+      at: 3,
+      nodeId: nodeId('a'),
+      reports: [
+        {
+          ...{ type: 'failed', taskId: taskId(id, 0, 1), epoch: 1, outcome: 'refused' },
+          error: {
+            code: 'program_not_found',
+            message: 'there is no program "x" here (is it one of the inputs?)',
+          },
+          ...{ exitCode: null, usage: null, output: '' },
+        },
+      ],
+    },
+  ];
+}
+const compute: ComputeFacts = {
+  kernels: null,
+  commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
+  cpus: 4,
+  memoryBytes: GiB,
+  problems: [],
+};
+function next(events: readonly ControllerEvent[]): ControllerEvent[] {
+  const now = 5_000;
+  const input = { now, since: sinceBy(now, []), policy: defaultJobPolicy, giveWayMs: 0, review: true };
+  return planJobs(events.reduce(apply, emptyState(0)), input);
+}
+
+test('what has no program on one machine goes to another, and fails when no machine has it', () => {
+  const other = [joined('b', 'beta'), connected('b', { compute })];
+  expect(next(refusedBy(...other))).toMatchObject([
+    { type: 'tasks-assigned', assignments: [{ nodeId: nodeId('b') }] },
+  ]);
+  expect(next(refusedBy())).toEqual([
+    {
+      type: 'job-failed',
+      at: 5_000,
+      jobId: idOf(1),
+      error: {
+        code: 'program_not_found',
+        message: 'there is no program "x" on alpha (is it one of the inputs?)',
+      },
+    },
+  ]);
+});
+
+test('a job that is asked for again is tried where there was no program', () => {
+  const failed = [...refusedBy(), ...next(refusedBy())];
+  const again: ControllerEvent = { type: 'job-retry-requested', at: 6_000, jobId: idOf(1) };
+  expect(next([...failed, again])).toMatchObject([{ type: 'tasks-assigned' }]);
 });

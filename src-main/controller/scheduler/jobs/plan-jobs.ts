@@ -4,7 +4,7 @@ import type { JobRecord } from '../../state/job-state.ts';
 import type { ControllerState } from '../../state/state.ts';
 import { dispatch } from './dispatch.ts';
 import { isComplete } from './gang.ts';
-import { endedTasks, releasedShares, type ReviewInput } from './review.ts';
+import { endedTasks, jobsWithoutProgram, releasedShares, type ReviewInput } from './review.ts';
 import { roomsOf } from './room.ts';
 import { speculate } from './speculate.ts';
 
@@ -16,7 +16,7 @@ export interface PlanJobsInput extends ReviewInput {
 /**
  * What follows for jobs. Costs nothing while no job is open.
  * 1. Attempts that will not be reported are ended, shares of machines that are gone are given to the others, and the
- *    oldest finished jobs go when there are too many. All that is decided anew on the state that has it.
+ *    oldest finished jobs go when there are too many. A job whose program nobody has fails. All that is decided anew on the state that has it.
  * 2. A gang whose ranks are all there goes.
  * 3. Waiting work goes to machines with room for it; what is left of that, to second copies of stragglers.
  */
@@ -25,7 +25,11 @@ export function planJobs(state: ControllerState, input: PlanJobsInput): Controll
   const jobs = openJobs(state.jobs);
   // 1.
   if (input.review) {
-    const events = [...releasedShares(state, jobs, input), ...oldJobs(state, input)];
+    const events = [
+      ...releasedShares(state, jobs, input),
+      ...jobsWithoutProgram(state, jobs, input),
+      ...oldJobs(state, input),
+    ];
     const ends = endedTasks(state, jobs, input);
     if (ends.length > 0) events.push({ type: 'tasks-ended', at: now, ends });
     if (events.length > 0) return events;

@@ -3,9 +3,10 @@ import type { ErrorBody } from '#shared/errors.ts';
 import type { ControllerEvent } from '../../state/events.ts';
 import type { TaskEnd } from '../../state/job-events.ts';
 import { liveTasks } from '../../state/job-selectors.ts';
-import type { JobRecord, PartitionRecord, TaskRecord } from '../../state/job-state.ts';
+import type { JobRecord, TaskRecord } from '../../state/job-state.ts';
 import type { ControllerState, NodeRecord } from '../../state/state.ts';
 import type { Since } from './elapsed.ts';
+import { nodeName } from '../../state/selectors.ts';
 import { whyNot } from './fit.ts';
 import type { JobPolicy } from './job-policy.ts';
 
@@ -28,8 +29,7 @@ export function endedTasks(
   const ends: TaskEnd[] = [];
   for (const job of jobs) {
     for (const { partition, task } of liveTasks(job)) {
-      const verdict =
-        verdictOfNode(state, job, task, input) ?? verdictOfTime(state, job, partition, task, input);
+      const verdict = verdictOfNode(state, job, task, input) ?? verdictOfTime(state, job, task, input);
       if (!verdict) continue;
       const { index } = partition;
       ends.push({ jobId: job.definition.id, index, epoch: task.epoch, taskId: task.id, ...verdict });
@@ -105,7 +105,6 @@ function isGone(
 function verdictOfTime(
   state: ControllerState,
   job: JobRecord,
-  partition: PartitionRecord,
   task: TaskRecord,
   { now, since, policy }: ReviewInput,
 ): Verdict | null {
@@ -127,7 +126,7 @@ function verdictOfTime(
   // 3.
   if (course.gang && course.gang.goAt === null && task.reach === null && !course.gang.stopping) {
     if (since(task.assignedAt) >= policy.gangStartMs) {
-      const message = `Rank ${partition.index} on ${name} was not ready within ${policy.gangStartMs / 1000} s.`;
+      const message = `It was not ready on ${name} within ${policy.gangStartMs / 1000} s.`;
       return lost({ code: 'gang_incomplete', message });
     }
   }
@@ -157,6 +156,31 @@ export function releasedShares(
       const released = !node || (absent ? isGone(state, node, since, policy) : whyNot(job, node) !== null);
       if (released) events.push({ type: 'share-released', at: now, jobId: job.definition.id, nodeId });
     }
+  }
+  return events;
+}
+
+/** Jobs whose program is on no machine that could take them: waiting would not bring it. */
+export function jobsWithoutProgram(
+  state: ControllerState,
+  jobs: readonly JobRecord[],
+  { now }: ReviewInput,
+): ControllerEvent[] {
+  const events: ControllerEvent[] = [];
+  for (const job of jobs) {
+    const { tally, course, definition } = job;
+    if (course.ending || course.gang?.stopping || tally.counts.active + tally.counts.fetching > 0) continue;
+    const lacking = [...tally.nodes].filter(([, { refused }]) => refused?.error.code === 'program_not_found');
+    const [first] = lacking;
+    if (!first || [...state.nodes.values()].some((node) => whyNot(job, node) === null)) continue;
+    const names = lacking.map(([id]) => nodeName(state, id));
+    const shown =
+      names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} others` : names.join(', ');
+    const error: ErrorBody = {
+      code: 'program_not_found',
+      message: (first[1].refused?.error.message ?? '').replace(/ here(?= |$)/, () => ` on ${shown}`),
+    };
+    events.push({ type: 'job-failed', at: now, jobId: definition.id, error });
   }
   return events;
 }

@@ -89,7 +89,14 @@ const courseSchema: z.ZodType<JobCourse> = z.object({
       start: z.number(),
       goAt: at,
       incomplete: z.number(),
-      stopping: z.object({ at: z.number(), error: errorBodySchema, lost: z.boolean() }).nullable(),
+      stopping: z
+        .object({
+          at: z.number(),
+          error: errorBodySchema,
+          lost: z.boolean(),
+          rank: z.number().optional(),
+        })
+        .nullable(),
     })
     .nullable(),
 });
