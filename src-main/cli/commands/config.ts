@@ -49,8 +49,8 @@ async function changeSetting(context: CommandContext, key: string, value: unknow
     unknown
   >;
   const view = await api.call('setSettings', { body: patch });
-  // All that can keep a setting from having effect concerns LAN access.
-  const hasNoEffect = /^lan(\.|$)/.test(key) && view.problems.length > 0;
+  // The others concern what is lent.
+  const hasNoEffect = /^lan(\.|$)/.test(key) && view.problems.some((problem) => !problem.includes('(lend.'));
   if (json) io.out(`${JSON.stringify(view)}\n`);
   else saySetting(context, key, view);
   if (hasNoEffect) throw new Exit(exitCodes.failed);

@@ -108,6 +108,17 @@ describe('covey lend', () => {
     expect(stdout).toBe('schedule: mon-fri 18:00-08:00\n');
   });
 
+  test('set warns of a network interface that is not there, and of no other problem', async () => {
+    const network = { interface: 'vpn0', ports: { from: 20_000, to: 20_010 } };
+    const missing = 'The network for programs (lend.network) is not there now: no interface vpn0.';
+    const { code, stdout, stderr } = await covey(['lend', 'set', 'network', 'vpn0:20000-20010'], {
+      setSettings: () => ({ ...settings({ network }), problems: ['Port 7880 is taken.', missing] }),
+    });
+    expect(code).toBe(0);
+    expect(stdout).toContain('ports 20000-20010 on vpn0');
+    expect(stderr).toBe(`warning: ${missing}\n`);
+  });
+
   test('set refuses what it does not know, with a hint, before anything is sent', async () => {
     for (const [words, message] of [
       [['bateri', 'on'], 'Did you mean battery?'],

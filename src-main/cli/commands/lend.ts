@@ -87,7 +87,10 @@ function isSwitchedOff({ heldBackBy }: LendState): boolean {
 
 async function changeRule({ api, io, json }: CommandContext, rule: string, text: string): Promise<void> {
   const { name, patch } = parseLendValue(rule, text);
-  const { settings } = await api.call('setSettings', { body: { lend: patch } });
+  const { settings, problems } = await api.call('setSettings', { body: { lend: patch } });
+  for (const problem of problems) {
+    if (problem.includes(`(lend.${name})`)) io.err(`warning: ${printable(problem)}\n`);
+  }
   if (json) return io.out(`${JSON.stringify({ rules: settings.lend })}\n`);
   const shown = lendFields(settings.lend).find(([field]) => field === name)?.[1] ?? '';
   io.out(`${name}: ${shown}\n`);

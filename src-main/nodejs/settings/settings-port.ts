@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os';
 import type { SettingsView } from '#shared/api/access.ts';
 import type { Settings } from '#shared/settings.ts';
 import { differences } from './merge.ts';
@@ -36,9 +37,12 @@ export function createSettingsPort(options: {
       file: store.file,
       lanAddresses: [...(lan?.addresses ?? [])],
       lanCertificate: lan?.certificate ?? null,
-      problems: useless
-        ? ['LAN access (lan.enabled) is for controllers: this machine is a worker.']
-        : [...(lan?.problems ?? [])],
+      problems: [
+        ...(useless
+          ? ['LAN access (lan.enabled) is for controllers: this machine is a worker.']
+          : (lan?.problems ?? [])),
+        ...networkProblems(store.current),
+      ],
     };
   };
   return {
@@ -55,4 +59,14 @@ export function createSettingsPort(options: {
       return view();
     },
   };
+}
+
+/** One that comes and goes, such as a VPN's, may be set while it is away. */
+function networkProblems({ lend: { network } }: Settings): string[] {
+  if (network === null || (networkInterfaces()[network.interface] ?? []).length > 0) return [];
+  const there = Object.keys(networkInterfaces());
+  return [
+    `The network for programs (lend.network) is not there now: no interface ${network.interface} has an address. ` +
+      (there.length === 0 ? 'There is none.' : `There are: ${there.join(', ')}.`),
+  ];
 }

@@ -12,10 +12,10 @@ const facts: ComputeFacts = {
   problems: [],
 };
 
-function check(change: Partial<ComputeFacts>, commands = true) {
+function check(change: Partial<ComputeFacts>, commands = true, network: Settings['lend']['network'] = null) {
   const settings: Settings = {
     ...defaultSettings,
-    lend: { ...defaultSettings.lend, kinds: { inference: true, kernels: true, commands } },
+    lend: { ...defaultSettings.lend, kinds: { inference: true, kernels: true, commands }, network },
   };
   return checkCompute(exampleContext({ settings, node: runningNode({ compute: { ...facts, ...change } }) }));
 }
@@ -45,6 +45,15 @@ describe('the check of jobs', () => {
       status: 'warn',
       action: 'bubblewrap does not work here.',
     });
+  });
+
+  it('complains of a network interface that is set but not there', () => {
+    const network = { interface: 'nope0', ports: { from: 20_000, to: 20_010 } };
+    expect(check({}, true, network)).toMatchObject({
+      status: 'warn',
+      summary: expect.stringContaining('without a network: nope0 is not there'),
+    });
+    expect(check({ commands: { ...facts.commands, network: true } }, true, network).status).toBe('ok');
   });
 
   it('is skipped without a node that lends', () => {

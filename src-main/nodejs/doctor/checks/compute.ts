@@ -40,6 +40,14 @@ export function checkCompute({ node, settings }: DoctorContext): Finding {
           : 'Those who submit jobs act as you on this machine: forbid programs if you do not want that',
     };
   }
+  const { network } = settings.lend;
+  if (commands.allowed && network && !commands.network) {
+    return {
+      status: 'warn',
+      summary: `${summary}, without a network: ${network.interface} is not there, or has no address`,
+      action: 'Connect it, or name another one with `covey lend set network`',
+    };
+  }
   const lacking = (kinds.commands && !commands.allowed) || (kinds.kernels && !kernels);
   if (lacking || (commands.allowed && commands.limits === 'rlimits')) {
     return { status: 'warn', summary, action: facts.problems.at(-1) ?? null };
