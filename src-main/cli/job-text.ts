@@ -1,6 +1,6 @@
 import type { JobSummary, JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
 import type { Style } from './context.ts';
-import { duration, percent, plural } from './text.ts';
+import { duration, percent, plural, truncate } from './text.ts';
 
 /** `12`, `9999`, `1.2 M`: three digits and a unit from ten thousand on. */
 export function amount(value: number): string {
@@ -60,6 +60,8 @@ export function isFinished({ status }: JobSummary): boolean {
   return status === 'done' || status === 'failed' || status === 'cancelled';
 }
 
+const progressWidth = 80;
+
 /** Step and detail for the live line. */
 export function progressText(job: JobView): [step: string, detail: string] {
   const fraction = fractionDone(job);
@@ -70,8 +72,13 @@ export function progressText(job: JobView): [step: string, detail: string] {
     job.partitions.failed > 0 ? `${job.partitions.failed} failed` : '',
     job.remainingMs === null ? '' : `about ${duration(job.remainingMs)} left`,
   ];
-  const waits = job.partitions.running === 0 && !isFinished(job) ? (job.notes.at(-1) ?? '') : '';
-  return [`${job.name}: ${job.status}`, [...figures, waits].filter(Boolean).join(', ')];
+  const note = job.partitions.running === 0 && !isFinished(job) ? (job.notes.at(-1) ?? '') : '';
+  const detail = figures.filter(Boolean).join(', ');
+  const step = `${job.name}: ${job.status}${note !== '' && detail === '' ? ',' : ''}`;
+  // As the end of this sentence, and not longer than a line.
+  const waits = note.replace(/^It /, '').replace(/\.$/, '');
+  const room = Math.max(24, progressWidth - [step, detail, ''].filter(Boolean).join(' ').length - 2);
+  return [step, [detail, waits && truncate(waits, room)].filter(Boolean).join(', ')];
 }
 
 export function jobStyle(style: Style, { status }: JobSummary): (text: string) => string {

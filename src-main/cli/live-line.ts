@@ -6,7 +6,10 @@ import { printable, truncate } from './text.ts';
  * from other machines: it is made safe here.
  */
 export interface LiveLine {
-  /** @param step what is done; elsewhere than on a terminal a line is printed when it changes or after 10 s */
+  /**
+   * @param step what is done; elsewhere than on a terminal a line is printed when it changes, and when what it says has
+   *   changed after 10 s
+   */
   update(step: string, detail: string): void;
   /** Takes the rewritten line away, so that the result starts on a clean one. */
   end(): void;
@@ -16,6 +19,7 @@ const plainEveryMs = 10_000;
 
 export function createLiveLine(io: CliIo): LiveLine {
   let shown = false;
+  let lastText = '';
   let lastStep = '';
   let lastAt = 0;
   return {
@@ -26,7 +30,8 @@ export function createLiveLine(io: CliIo): LiveLine {
         shown = true;
         return;
       }
-      if (step === lastStep && io.now() - lastAt < plainEveryMs) return;
+      if (text === lastText || (step === lastStep && io.now() - lastAt < plainEveryMs)) return;
+      lastText = text;
       lastStep = step;
       lastAt = io.now();
       io.err(`${text}\n`);
