@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -144,5 +144,36 @@ describe.skipIf(process.platform === 'win32')('what scripts call, with stand-ins
   it.each(['ray-vllm.yaml', 'sglang.yaml'])('%s serves nobody with the key that it came with', (name) => {
     expect(() => calls(name, 0, gangOf(name).secrets['API_KEY'])).toThrow(/status 2|Command failed/);
     expect(existsSync(path.join(place, 'calls'))).toBe(false);
+  });
+});
+
+describe.skipIf(pythonMissing !== null || process.platform === 'win32')('the script of mpi.yaml', () => {
+  let place: string;
+  beforeEach(() => {
+    place = mkdtempSync(path.join(tmpdir(), 'covey-mpi-'));
+    writeFileSync(path.join(place, 'script.py'), gangOf('mpi.yaml').script ?? '');
+    // Of its ranks mpiexec has one to start, and waits for the others for ever.
+    const mpiexec = "#!/bin/sh\necho 'HYDRA_LAUNCH: true'\necho HYDRA_LAUNCH_END\nexec sleep 60\n";
+    writeFileSync(path.join(place, 'mpiexec.hydra'), mpiexec, { mode: 0o755 });
+  });
+  afterEach(() => rmSync(place, { recursive: true, force: true }));
+
+  it.each([
+    ['127.0.0.1,127.0.0.1', '2 ranks on 1 addresses'],
+    ['127.0.0.1,127.0.0.2', 'something to start at 1 of 2 ranks'],
+  ])('ends with an error for ranks at %s that mpiexec does not start', (hosts, words) => {
+    const env = {
+      ...process.env,
+      PATH: `${place}:${process.env['PATH'] ?? ''}`,
+      ...{ COVEY_RANK: '0', COVEY_WORLD_SIZE: '2', COVEY_HOSTS: hosts, PROCESSES: '1' },
+      ...{ COVEY_MASTER_ADDR: '127.0.0.1', COVEY_MASTER_PORT: '0' },
+    };
+    const { status, stderr } = spawnSync('python3', [path.join(place, 'script.py')], {
+      env,
+      encoding: 'utf8',
+      timeout: 20_000,
+    });
+    expect(stderr).toContain(words);
+    expect(status).toBe(1);
   });
 });
