@@ -65,7 +65,7 @@ export const lendValues: readonly LendValue[] = [
   {
     name: 'schedule',
     takes: 'TIMES|always',
-    does: 'only then: "mon-fri 18:00-8:00; sat,sun 0:00-24:00"',
+    does: 'only: "mon-fri 18:00-8:00; sat,sun 0:00-24:00"',
     patch: (text) => ({ schedule: /^(always|none)$/i.test(text.trim()) ? null : schedule(text) }),
     show: ({ schedule: ranges }) =>
       ranges === null

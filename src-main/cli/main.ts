@@ -5,6 +5,7 @@ import type { ApiClient } from './api-client.ts';
 import { openApi } from './api-place.ts';
 import { createStyle, dataDirectoryOf, outputWidth } from './context.ts';
 import { Exit, UsageError, describeError, exitCodeOf, exitCodes, hintFor } from './failure.ts';
+import { wrapLines } from './help-text.ts';
 import type { CliIo } from './io.ts';
 import { createProgram } from './program.ts';
 import { suggest } from './suggest.ts';
@@ -15,7 +16,8 @@ import { printable, printableLines } from './text.ts';
  * @param argv without the program's own name
  * @returns the exit code: 0 done, 1 failed, 2 wrong usage, 3 no controller reached, 130 interrupted
  */
-export async function runCli(argv: readonly string[], io: CliIo): Promise<number> {
+export async function runCli(argv: readonly string[], given: CliIo): Promise<number> {
+  const io = given.errIsTty ? { ...given, err: wrapped(given) } : given;
   let json = argv.includes('--json');
   let api: ApiClient | null = null;
   const program = createProgram(io, productVersion, async (options, command) => {
@@ -43,6 +45,11 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<number
   } finally {
     (api as ApiClient | null)?.close();
   }
+}
+
+/** Sentences for people on a terminal are broken between words. */
+function wrapped(io: CliIo): CliIo['err'] {
+  return (text) => io.err(wrapLines(text, Math.max(40, io.columns)));
 }
 
 async function report(error: unknown, io: CliIo, json: boolean, api: ApiClient | null): Promise<void> {

@@ -21,6 +21,7 @@ import { addRunCommand } from './commands/run.ts';
 import { addStatusCommand } from './commands/status.ts';
 import { addTaskCommands } from './commands/tasks.ts';
 import { addWatchingCommands } from './commands/watching.ts';
+import { argumentDescription, optionDescription, plainUsageError, wrapLines } from './help-text.ts';
 import type { CliIo } from './io.ts';
 import { createRegistry, type AddCommands, type RunCommand } from './registry.ts';
 
@@ -65,8 +66,19 @@ export function createProgram(io: CliIo, version: string, run: RunCommand): Comm
     .option('--api <host:port>', "where the API is (default: COVEY_API, or this machine's)")
     .option('--data <dir>', "this machine's data directory, for its token (default: COVEY_DATA)")
     .option('--json', 'print JSON')
-    .configureHelp({ helpWidth: 80, showGlobalOptions: true, subcommandTerm })
-    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
+    .configureHelp({
+      helpWidth: 80,
+      showGlobalOptions: true,
+      subcommandTerm,
+      optionDescription,
+      argumentDescription,
+    })
+    .configureOutput({
+      // Help, which is written by hand in part.
+      writeOut: (text) => io.out(wrapLines(text, 80)),
+      writeErr: (text) => io.err(text),
+      outputError: (text, write) => write(plainUsageError(text)),
+    })
     .addHelpText('after', helpAfter)
     .helpCommand('help [command]', 'explain a command')
     .showHelpAfterError('(add --help to see how it is used)')

@@ -9,6 +9,7 @@ import type { JobView } from '#shared/domain/job.ts';
 import { parseList, parseNumber, parseSeconds, parseSize, parseSplit, parseWhole } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
+import { kernelHelp, programHelp } from '../help-text.ts';
 import { checkedSpec, readJobDocument } from '../job-document.ts';
 import { isPath, putFilesOf } from '../job-files.ts';
 import { letGo, namingFile, precheck } from '../job-precheck.ts';
@@ -45,15 +46,10 @@ interface DatasetFlags {
   readonly dataset: string;
   readonly format?: string;
   readonly recordBytes?: number;
-  readonly header: boolean;
+  readonly header?: boolean;
 }
 
 const specLimitBytes = 1024 * 1024;
-const programHelp = `
-The program and its arguments come after "--". In arguments and values of --env
-stand {index} {attempt} {cpus}, {input} {input.NAME} for paths of inputs, {output}
-for the folder that outputs are taken from; "{{" is a brace.`;
-
 export const addRunCommand: AddCommands = ({ add, act }) => {
   const run = add('run [spec]', 'compute something: a job from a file, or a short form')
     .option('--detach', 'do not wait for the result', false)
@@ -73,14 +69,15 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
       return act(command, (context) => runDocument(context, spec, command));
     });
 
-  common(add('kernel <kernel> <input> [second]', 'a built-in kernel over a file of numbers', run))
+  common(add('kernel <kernel> <input> [second]', 'a built-in kernel over a file of numbers', run), ['cpus'])
+    .addHelpText('after', kernelHelp())
     .addOption(
       new Option('--type <type>', "of the elements (default: the file's extension)").choices(
         elementTypeSchema.options,
       ),
     )
     .option('--partitions <n>', 'exactly so many (default: by speed)', parsePartitions)
-    .option('--bins <n>', 'histogram: how many', parseWhole(1, 65_536))
+    .option('--bins <n>', 'histogram: how many', parseWhole(1, 4_096))
     .option('--low <number>', 'histogram: where they begin', parseNumber)
     .option('--high <number>', 'histogram: where they end', parseNumber)
     .action(
@@ -109,7 +106,7 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
   program(common(add('command [command...]', 'a program, once or several times', run)))
     .option('--partitions <n>', 'how many times, each with its {index}', parseWhole(1, 100_000))
     .option('--output <path>', 'a file or folder in {output} to keep; again for more', gather, [])
-    .addHelpText('after', programHelp)
+    .addHelpText('after', programHelp(['count']))
     .action((words: string[], flags: ProgramFlags, command: Command) =>
       act(command, async (context) =>
         start(context, command, flags, {
@@ -121,14 +118,26 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
       ),
     );
 
-  dataset(program(common(add('map [command...]', 'a program over the records of a file', run))))
+  fixedDataset(
+    dataset(
+      program(common(add('map [command...]', 'a program over the records of a file', run))),
+      'csv',
+      'binary',
+    ),
+  )
     .option('--partitions <n>', 'exactly so many (default: by speed)', parsePartitions)
     .addOption(
       new Option('--per <what>', 'run it once for many records, or for each')
         .choices(['chunk', 'record'])
         .default('chunk'),
     )
-    .addHelpText('after', `${programHelp} Records come on standard input; what it prints is kept in order.`)
+    .addHelpText(
+      'after',
+      programHelp(
+        ['from', 'to', 'count'],
+        'Records come on standard input; what it prints is kept in order. {count} is known where --partitions says it.',
+      ),
+    )
     .action((words: string[], flags: ProgramFlags & DatasetFlags & { per: string }, command: Command) =>
       act(command, async (context) =>
         start(context, command, flags, {
@@ -171,13 +180,13 @@ export const addRunCommand: AddCommands = ({ add, act }) => {
       ),
     );
 
-  program(common(add('gang [command...]', 'a program on several machines at once', run)))
+  program(common(add('gang [command...]', 'a program on several machines at once', run), ['shares']))
     .requiredOption('--ranks <n>', 'how many', parseWhole(1, 1024))
     .option('--per-node <n>', 'at most so many on one machine', parseWhole(1, 1024))
     .option('--ports <n>', 'free ports for each', parseWhole(0, 16))
     .option('--restarts <n>', 'starts of all of them after one has failed', parseWhole(0, 100))
     .option('--output <path>', 'a file or folder in {output} to keep; again for more', gather, [])
-    .addHelpText('after', programHelp)
+    .addHelpText('after', programHelp(['count']))
     .action((words: string[], flags: GangFlags, command: Command) =>
       act(command, async (context) =>
         start(context, command, flags, {
@@ -216,12 +225,14 @@ interface GangFlags extends ProgramFlags {
 const hint =
   'Examples: covey run job.yaml, covey run kernel sum data.f64, covey run command -- ./tool {index}';
 
-function common(command: Command): Command {
+/** @param without what this kind of work does not take */
+function common(command: Command, without: readonly ('shares' | 'cpus')[] = []): Command {
+  command.option('--name <name>', 'of the job').option('--nodes <a,b>', 'only on these machines', parseList);
+  if (!without.includes('shares')) {
+    command.option('--shares <a=60,b=40>', 'shares by hand; machines not named get nothing', parseSplit);
+  }
+  if (!without.includes('cpus')) command.option('--cpus <n>', 'processors for each partition', parseNumber);
   return command
-    .option('--name <name>', 'of the job')
-    .option('--nodes <a,b>', 'only on these machines', parseList)
-    .option('--shares <a=60,b=40>', 'shares by hand; machines not named get nothing', parseSplit)
-    .option('--cpus <n>', 'processors for each partition', parseNumber)
     .option('--memory <size>', 'memory for each partition, as in 2GB', parseSize)
     .option('--timeout <seconds>', 'for each attempt at a partition', parseSeconds)
     .option('--attempts <n>', 'at a partition that fails', parseWhole(1, 100))
@@ -239,17 +250,22 @@ function program(command: Command): Command {
     .addOption(new Option('--network <what>', 'what it may see').choices(['none', 'lan']).default('none'));
 }
 
-function dataset(command: Command): Command {
+/** @param more formats besides those of lines */
+function dataset(command: Command, ...more: readonly string[]): Command {
   return command
     .requiredOption('--dataset <file>', 'file or artifact with the records')
     .addOption(
       new Option('--format <format>', "of the records (default: the file's extension)").choices([
-        'csv',
         'jsonl',
         'text',
-        'binary',
+        ...more,
       ]),
-    )
+    );
+}
+
+/** For records that are no lines. */
+function fixedDataset(command: Command): Command {
+  return command
     .option('--record-bytes <n>', 'binary: size of a record', parseWhole(1, 1024 * 1024))
     .option('--no-header', 'csv: the first record is no header');
 }
@@ -380,8 +396,7 @@ function datasetOf(context: CommandContext, flags: DatasetFlags) {
   return {
     artifact: reference(context, flags.dataset),
     format: flags.format ?? formatOf(flags.dataset),
-    header: flags.header,
-    ...given({ recordBytes: flags.recordBytes }),
+    ...given({ recordBytes: flags.recordBytes, header: flags.header }),
   };
 }
 

@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { kernelTypes } from '#shared/domain/kernel-call.ts';
+import { CoveyError } from '#shared/errors.ts';
+import { scriptedIo } from '../../e2e/support/cli-io.ts';
+import { useCovey } from '../../e2e/support/use-covey.ts';
+import { commandTree, everyCommand } from './command-tree.ts';
+import { kernelHelp, wrapLines } from './help-text.ts';
+import { createProgram } from './program.ts';
+import { displayWidth } from './text.ts';
+
+const { covey } = useCovey();
+
+const commands = [...everyCommand(commandTree(createProgram(scriptedIo(), '0', async () => undefined)))]
+  .map(({ path }) => path.slice(1).join(' '))
+  .filter((name) => name !== 'controller' && name !== 'worker');
+
+test.each(commands)('the help of "covey %s" fits 80 columns and is for people', async (name) => {
+  const { code, stdout } = await covey(`${name} --help`.trim());
+  expect(code).toBe(0);
+  for (const line of stdout.split('\n')) expect(displayWidth(line), line).toBeLessThanOrEqual(80);
+  expect(stdout).not.toMatch(/default:\s+(?:\[|\{|false|true|")|choices:/);
+});
+
+test('of a kernel it has those that there are, and so has the documentation', async () => {
+  const { stdout } = await covey('run kernel --help');
+  expect(stdout).toContain(kernelHelp().trim().split('\n')[0]);
+  const jobs = readFileSync(new URL('../../docs/jobs.md', import.meta.url), 'utf8').replaceAll(/ +/g, ' ');
+  for (const [kernel, types] of Object.entries(kernelTypes)) {
+    expect(stdout).toMatch(new RegExp(`^ {2}${kernel} +${types.join(' ')}$`, 'm'));
+    expect(jobs).toContain(`| \`${kernel}\` | ${types.join(', ')} |`);
+  }
+});
+
+test.each([
+  ['run inference', ['--record-bytes', '--no-header', 'csv', 'binary']],
+  ['run kernel', ['--cpus']],
+  ['run gang', ['--shares']],
+])('%s offers nothing that is then refused', async (name, refused) => {
+  const { stdout } = await covey(`${name} --help`);
+  for (const word of refused) expect(stdout).not.toContain(word);
+});
+
+test('a word that is none of a list is said so plainly', async () => {
+  const { code, stderr } = await covey('completion foo');
+  expect(code).toBe(2);
+  expect(stderr).toContain("error: 'foo' is no shell. There are: bash, zsh, fish, powershell.\n");
+});
+
+describe('long lines', () => {
+  const long = 'a sentence that goes on and on, '.repeat(6).trim();
+  const scripts = {
+    node: () => {
+      const reasons = [{ code: 'no_nodes' as const, message: `because ${long}` }];
+      throw new CoveyError('placement_refused', `No: ${long}`, { reasons });
+    },
+  };
+
+  test('are broken on a terminal, at its width, below where they begin', async () => {
+    const { stderr } = await covey('nodes info x', scripts, scriptedIo({ errIsTty: true, columns: 60 }));
+    const lines = stderr.trimEnd().split('\n');
+    expect(lines.length).toBeGreaterThan(5);
+    for (const line of lines) expect(displayWidth(line), line).toBeLessThanOrEqual(60);
+    expect(stderr).toMatch(/^ {2}- because a sentence.*\n {4}\S/m);
+  });
+
+  test('are left alone elsewhere', async () => {
+    const { stderr } = await covey('nodes info x', scripts);
+    expect(stderr.trimEnd().split('\n')).toHaveLength(2);
+  });
+
+  test('are left alone where they move the cursor', () => {
+    expect(wrapLines(`\r\u001b[K${long}`, 40)).toBe(`\r\u001b[K${long}`);
+  });
+});
