@@ -132,6 +132,8 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
   beforeEach(async () => {
     machines = await startJobMachines(cluster.current, ['anna', 'ben'], {
       network: { interface: 'lo', ports: gangPorts },
+      // Its owner changes rules there.
+      worker: (name) => (name === 'ben' ? { api: '127.0.0.1:0' } : {}),
     });
   });
 
@@ -190,7 +192,13 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
     const once = await submitGang(machines, { ranks: 3, script, env: { WRONG: '1' } });
     const failed = await machines.finished(once.id);
     expect(failed).toMatchObject({ status: 'failed', partitions: { done: 0 } });
-    expect(failed.error?.message).toContain('7');
+    expect(failed.error?.message).toMatch(/^rank 1 on (anna|ben): the program ended with exit code 7$/);
+    const ranks = await machines.partitions(once.id);
+    expect(ranks.map(({ status, error }) => [status, error?.message])).toEqual([
+      ['cancelled', 'It ended with the gang.'],
+      ['failed', 'the program ended with exit code 7'],
+      ['cancelled', 'It ended with the gang.'],
+    ]);
     await nothingRuns(machines);
     expect(await machines.log(once.id, 1)).toBe('start 1 rank 1\n');
     expect(await machines.log(once.id, 0)).toBe('start 1 rank 0\n');
@@ -203,6 +211,38 @@ describe.skipIf(unconfined !== null)(`gangs${unconfined === null ? '' : ` (${unc
     expect(await machines.finished(thrice.id)).toMatchObject({ status: 'failed' });
     expect(await machines.log(thrice.id, 1)).toBe('start 2 rank 1\n');
     await nothingRuns(machines);
+  });
+
+  test('a machine whose interface for programs is away takes no rank, says so, and takes some once it is back', async () => {
+    const { client } = machines.worker('ben');
+    const setTo = (name: string) =>
+      client.call('setSettings', { body: { lend: { network: { interface: name, ports: gangPorts } } } });
+    expect((await setTo('nope0')).problems.join()).toContain('no interface nope0 has an address');
+    const { id } = await submitGang(machines, { ranks: 2, perNode: 1, command: ['true'] });
+    const waiting = await machines.until('to say why it waits', id, ({ shares }) =>
+      shares.some(({ whyNot }) => whyNot?.includes('nope0')),
+    );
+    expect(waiting.shares.find(({ nodeName }) => nodeName === 'ben')?.whyNot).toBe(
+      'has no network interface nope0 with an address now',
+    );
+    expect(waiting).toMatchObject({
+      status: 'queued',
+      notes: [expect.stringContaining('waits for more machines')],
+    });
+    await setTo('lo');
+    expect(await machines.finished(id)).toMatchObject({ status: 'done' });
+  });
+
+  test('a program that no machine has fails the job at once, after each was asked once', async () => {
+    const { id } = await machines.submit({ kind: 'command', command: ['nosuchprogram'] });
+    expect((await machines.finished(id, 20_000)).error?.message).toMatch(
+      /^there is no program "nosuchprogram" on (anna, ben|ben, anna) \(is it one of the inputs\?\)$/,
+    );
+    expect((await machines.tasks(id)).map(({ outcome }) => outcome)).toEqual(['refused', 'refused']);
+    const gang = await submitGang(machines, { ranks: 2, perNode: 1, command: ['nosuchprogram'] });
+    expect((await machines.finished(gang.id, 20_000)).error?.message).toMatch(
+      /^rank \d on (anna|ben): there is no program "nosuchprogram" here/,
+    );
   });
 
   test('a cancelled gang ends everywhere, also what ignores being told', async () => {
