@@ -60,6 +60,7 @@ const operandSlots: Readonly<Record<string, Slot>> = {
   'unload id': deployment,
   'retry id': deployment,
   'deployments info id': deployment,
+  'distribution id': { names: ['jobs', 'deployments'] },
   'distribution show id': { names: ['jobs', 'deployments'] },
   'keys revoke id': { names: ['keys'] },
   'deny id': { names: ['pending'] },

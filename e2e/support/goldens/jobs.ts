@@ -541,7 +541,8 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
       },
       code: 1,
     },
-    wrong: 'distribution show',
+    more: [{ words: `distribution ${exampleJobId}`, scripts: { job: () => exampleJob() } }],
+    wrong: ['distribution show', 'distribution shwo sum'],
     json: 'job',
   },
   'distribution auto': {

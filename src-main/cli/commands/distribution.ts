@@ -7,6 +7,7 @@ import type { CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import { jobName } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
+import { suggest } from '../suggest.ts';
 import { printable } from '../text.ts';
 import { watching, watchOption, type WatchFlags } from '../watch.ts';
 import { stagesTable } from './deployments.ts';
@@ -14,7 +15,15 @@ import { sharesTable } from './jobs.ts';
 
 /** Which machine does what part: of a job, changeable while it runs, or of a loaded model, as it was loaded. */
 export const addDistributionCommands: AddCommands = ({ program, add, act }) => {
-  const distribution = add('distribution', 'which machine does what part of a job or model', program);
+  const distribution = add('distribution [id]', 'which machine does what part of a job or model', program)
+    .addHelpText('after', '\nWith the id or name of a job or model alone it does "show".')
+    // More words are no id: a command was meant.
+    .allowExcessArguments(true)
+    .action((id: string | undefined, _flags, command: Command) => {
+      if (id === undefined) return command.help({ error: true });
+      if (command.args.length > 1) throw notOneOf(id, command);
+      return act(command, (context) => showDistribution(context, id));
+    });
   watchOption(add('show <id>', "a job's or a loaded model's shares", distribution)).action(
     (id: string, flags: WatchFlags, command: Command) =>
       act(
@@ -32,6 +41,15 @@ export const addDistributionCommands: AddCommands = ({ program, add, act }) => {
     },
   );
 };
+
+function notOneOf(word: string, { commands }: Command): UsageError {
+  const names = commands.map((one) => one.name());
+  const near = suggest(word, names);
+  return new UsageError(
+    `"${word}" is no command of distribution.`,
+    near === null ? `There are: ${names.join(', ')}.` : `Did you mean "covey distribution ${near}"?`,
+  );
+}
 
 function sharesOf(text: string): Record<string, number> {
   try {
