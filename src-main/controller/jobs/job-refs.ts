@@ -1,10 +1,19 @@
 import type { JobId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
+import { jobStatus } from '../state/job-selectors.ts';
 import type { JobRecord } from '../state/job-state.ts';
 import type { ControllerState } from '../state/state.ts';
 
 export function isUnfinished({ course }: JobRecord): boolean {
   return course.phase !== 'done' && course.phase !== 'failed' && course.phase !== 'cancelled';
+}
+
+/** The last eight, the newest first. */
+function newest(jobs: readonly JobRecord[]): JobRecord[] {
+  return jobs
+    .toReversed()
+    .sort((one, other) => other.definition.createdAt - one.definition.createdAt)
+    .slice(0, 8);
 }
 
 /**
@@ -20,16 +29,19 @@ export function findJob(state: ControllerState, ref: string): JobRecord {
   const [only] = meant;
   if (only && meant.length === 1) return only;
   if (meant.length > 1) {
-    const ids = meant.map(({ definition }) => definition.id);
-    throw new CoveyError(
-      'job_invalid',
-      `${meant.length} jobs are called "${ref}": ${ids.slice(-8).join(', ')}. Give an id.`,
-      { field: 'job' },
-    );
+    const shown = newest(meant).map((one) => {
+      const { id, createdAt } = one.definition;
+      const at = new Date(createdAt).toISOString().slice(0, 19).replace('T', ' ');
+      return { code: 'job_invalid', message: `${id} is ${jobStatus(one)}, submitted ${at} UTC` };
+    });
+    throw new CoveyError('job_invalid', `${meant.length} jobs are called "${ref}": give an id.`, {
+      field: 'job',
+      reasons: shown,
+    });
   }
-  const known = [...state.jobs.values()]
-    .slice(-8)
-    .map(({ definition }) => `${definition.id} (${definition.name})`);
+  const known = newest([...state.jobs.values()]).map(
+    ({ definition }) => `${definition.id} (${definition.name})`,
+  );
   throw new CoveyError(
     'job_not_found',
     known.length > 0

@@ -74,6 +74,28 @@ describe('submit', () => {
     expect([...(artifacts.references.get(view.id) ?? [])]).toEqual([stakeOf('1', 0).id]);
   });
 
+  test('a name of several, and one that there is not, lead to ids, the newest first', () => {
+    const ids = ['one', 'sum', 'sum'].map((name) => submit({ ...kernel, name }).id);
+    const refusal = (ref: string) => {
+      try {
+        return service.job(ref);
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(refusal('sum')).toMatchObject({
+      message: '2 jobs are called "sum": give an id.',
+      details: {
+        reasons: [ids[2], ids[1]].map((id) => ({
+          message: expect.stringMatching(new RegExp(`^${id} is queued, submitted \\d{4}-.* UTC$`)) as string,
+        })),
+      },
+    });
+    expect(refusal('sums')).toMatchObject({
+      message: `There is no job "sums". The newest are: ${ids[2]} (sum), ${ids[1]} (sum), ${ids[0]} (one).`,
+    });
+  });
+
   test('hides secrets from people and gives them to the work', () => {
     const { id } = submit({ ...command, secrets: { KEY: 's3cret' } });
     expect(service.spec(id)).toMatchObject({ secrets: { KEY: '(not shown)' } });
@@ -410,11 +432,5 @@ describe('a list', () => {
     expect(job).not.toHaveProperty('shares');
     expect(job).not.toHaveProperty('result');
     expect(jobSummarySchema.strict().parse(job)).toEqual(job);
-  });
-
-  test('a name of several jobs is refused with their ids', () => {
-    const ids = [submit(command).id, submit(command).id];
-    expect(() => service.job('tool')).toThrow(ids.join(', '));
-    expect(() => service.job('nothing')).toThrow('There is no job "nothing"');
   });
 });
