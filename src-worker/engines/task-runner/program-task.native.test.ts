@@ -6,8 +6,12 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { LimitMethod, Sandbox } from '#shared/host/task-runner.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { engineDirectory } from '../../../e2e/support/checkout.ts';
+import { CoveyError } from '#shared/errors.ts';
 import { openRoom, type Room } from './fixtures.ts';
+import { createLimitGroup } from './limits/limit-group.ts';
 import { probeLimits } from './limits/probe-limits.ts';
+import { createOutputTail } from './output-tail.ts';
+import { runProgram } from './run-program.ts';
 import { probeSandbox } from './sandbox/probe-sandbox.ts';
 
 const MiB = 1024 * 1024;
@@ -53,6 +57,27 @@ describe.runIf(process.platform === 'linux')('a program without a sandbox, limit
     expect(failure).toBeNull();
     expect(usage.peakBytes).toBeGreaterThan(0);
     await vi.waitFor(() => expect(runs(time)).toBe(false), 5_000);
+  });
+
+  it('whose records cannot be read from the disk is lost, and has failed where they are wrong', async () => {
+    const read = async (error: Error) => {
+      const tail = createOutputTail();
+      const unread = async function* (): AsyncGenerator<Uint8Array> {
+        yield Buffer.from('1\n');
+        await Promise.reject(error);
+      };
+      const { exceeded } = await runProgram({
+        launcher: join(engineDirectory(), 'covey-launch'),
+        ...{ argv: ['/bin/cat'], environment: {}, options: null, sandboxed: false },
+        ...{ workingDirectory: room.directory, watched: [], stdin: unread(), stdout: null, tail },
+        group: createLimitGroup({ kind: 'rlimits' }, { ...limits, fileBytes: MiB, cpus: 1 }),
+        budget: { limitBytes: MiB, printedBytes: 0, givenBytes: 0 },
+        ...{ signal: new AbortController().signal, graceMs: () => 0, lowPriority: () => false },
+      });
+      return exceeded?.code;
+    };
+    expect(await read(new Error('EIO: i/o error, read'))).toBe('task_lost');
+    expect(await read(new CoveyError('dataset_invalid', 'a quote is never closed'))).toBe('dataset_invalid');
   });
 
   it('is counted itself', async () => {
