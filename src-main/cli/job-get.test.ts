@@ -104,7 +104,7 @@ test('a folder comes as one, and is known again', async () => {
     [{ path: 'bin/run', executable: true, bytes: content.length, sha256: idOf(content) }],
     ['bin', 'empty'],
   );
-  if (!made.ok) throw new Error(made.error);
+  if (!made.ok) throw new Error(made.problem);
   const file = join(here, 'content');
   await writeFile(file, content);
   const tree = {

@@ -1,6 +1,7 @@
 import { lstat, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import type { JobResult, JobView } from '#shared/domain/job.ts';
+import { resultPaths, safeName } from '#shared/domain/result-paths.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { digestFile } from '../nodejs/artifacts/digest.ts';
@@ -9,7 +10,6 @@ import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
 import { bar, isFinished } from './job-text.ts';
 import { createLiveLine } from './live-line.ts';
-import { resultPaths, safeName } from './result-names.ts';
 import { bytes, percent, printable } from './text.ts';
 
 /** Files that come at the same time: many are small. */

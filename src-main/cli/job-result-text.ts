@@ -56,7 +56,9 @@ export function resultText(job: JobView, width: number): string {
       `\nGet ${result.artifacts.length === 1 ? 'it' : 'them all'} with "covey jobs get ${job.id}".\n`,
     );
   }
-  if (parts.length === 0) {
+  if (parts.length === 0 && isOneThing(kind) && result.missing > 0) {
+    parts.push('No partition has a result, so there is no file.\n');
+  } else if (parts.length === 0) {
     parts.push(`It has made nothing but what it printed: "covey jobs logs ${job.id}" shows that.\n`);
   }
   return parts.join('');

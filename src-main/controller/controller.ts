@@ -400,7 +400,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       self: self.port,
       joining: joiningRoutesGroup(joining),
       jobs: jobRoutesGroup(jobs),
-      artifacts: artifactRoutesGroup(artifacts),
+      artifacts: artifactRoutesGroup(artifacts, jobs),
       links,
       note,
       clock,

@@ -292,6 +292,15 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
       scripts: { job: noJob, jobs: () => ({ jobs: [], total: 0, more: false }) },
       code: 1,
     },
+    more: [
+      {
+        words: `jobs info ${exampleJobId}`,
+        scripts: {
+          job: () =>
+            failedJob({ name: 'tidy', kind: 'map', result: { value: null, artifacts: [], missing: 3 } }),
+        },
+      },
+    ],
     wrong: 'jobs info',
     json: 'job',
   },

@@ -49,8 +49,8 @@ async function listArtifacts({ api, io, json, width }: CommandContext, all: bool
   const { leftOut } = answer;
   const hidden =
     leftOut &&
-    `Not shown are ${leftOut.count} of ${bytes(leftOut.bytes)}: partial results of jobs, and what nothing needs any ` +
-      'more. --all shows them.';
+    `${leftOut.count} more (${bytes(leftOut.bytes)}) ${leftOut.count === 1 ? 'is' : 'are'} not shown: partial results ` +
+      'of jobs, and what nothing needs any more. --all shows them.';
   const others = hidden === undefined ? '' : `${wrap(hidden, width).join('\n')}\n`;
   if (answer.artifacts.length === 0) {
     return io.out(

@@ -16,20 +16,34 @@ const streamFromBytes = 256 * 1024 * 1024;
 
 type Named = ArtifactStake & { readonly name: string };
 
+/** What can be downloaded: an artifact, or all results of a job together. */
+export interface Downloaded {
+  readonly path: `/api/${string}`;
+  /** Of the file that it becomes. */
+  readonly fileName: string;
+  /** Without what a tar adds. */
+  readonly bytes: number;
+  readonly name: string;
+}
+
+/** A file as it is, a folder as tar. */
+function fromArtifact({ id, kind, bytes, name }: Named): Downloaded {
+  const fileName = safeFileName(kind === 'tree' ? `${name}.tar` : name);
+  return { path: `/api/artifacts/${encodeURIComponent(id)}/content`, fileName, bytes, name };
+}
+
 interface SavePicker {
   readonly showSaveFilePicker?: (options: {
     readonly suggestedName: string;
   }) => Promise<{ createWritable(): Promise<WritableStream<Uint8Array>> }>;
 }
 
-/** A file as it is, a folder as tar. */
 async function download(
   api: ApiClient,
-  { id, kind, bytes, name }: Named,
+  { path, fileName, bytes }: Downloaded,
   signal: AbortSignal,
   onShare: (share: number) => void,
 ): Promise<void> {
-  const fileName = safeFileName(kind === 'tree' ? `${name}.tar` : name);
   const { showSaveFilePicker } = window as SavePicker;
   // Asked for first: the browser allows it only right after the button was pressed.
   const file =
@@ -40,7 +54,7 @@ async function download(
   const give = (): void => silence.abort(new DOMException('silent for too long', 'TimeoutError'));
   let timer = setTimeout(give, silenceMs);
   const either = AbortSignal.any([signal, silence.signal]);
-  const response = await api.bytes('GET', `/api/artifacts/${encodeURIComponent(id)}/content`, either);
+  const response = await api.bytes('GET', path, either);
   let done = 0;
   const counted = (response.body ?? new ReadableStream<Uint8Array>()).pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
@@ -76,7 +90,7 @@ export function safeFileName(name: string): string {
   return plain.replace(/^\.+/, '_').trim() || 'artifact';
 }
 
-/** Downloads, shows how far it is, and cancels when it is pressed again. */
+/** See `Download`. */
 export function DownloadButton({
   artifact,
   compact,
@@ -84,16 +98,29 @@ export function DownloadButton({
   readonly artifact: Named;
   readonly compact?: boolean;
 }) {
+  return <Download what={fromArtifact(artifact)} compact={compact === true} />;
+}
+
+/** Downloads, shows how far it is, and cancels when it is pressed again. */
+export function Download({
+  what,
+  title = 'Download',
+  compact,
+}: {
+  readonly what: Downloaded;
+  readonly title?: string;
+  readonly compact: boolean;
+}) {
   const api = useApi();
   const [share, setShare] = useState<number | null>(null);
   const abort = useRef<AbortController | null>(null);
-  const name = plainText(artifact.name);
+  const name = plainText(what.name);
   const start = async (): Promise<void> => {
     const stop = new AbortController();
     abort.current = stop;
     setShare(0);
     try {
-      await download(api, artifact, stop.signal, setShare);
+      await download(api, what, stop.signal, setShare);
     } catch (error) {
       const isOurs = stop.signal.aborted || (error as Error).name === 'AbortError';
       if (!isOurs) toastError(`${name} was not downloaded`, CoveyError.from(error));
@@ -102,12 +129,12 @@ export function DownloadButton({
     }
   };
   const label =
-    share === null ? `Download ${name}` : `${formatPercent(share * 100)} of ${name}, cancel the download`;
+    share === null ? `${title} ${name}` : `${formatPercent(share * 100)} of ${name}, cancel the download`;
   const act = (): void => {
     if (share === null) void start();
     else abort.current?.abort();
   };
-  if (compact === true) {
+  if (compact) {
     return (
       <ActionIcon variant="subtle" color="gray" aria-label={label} title={label} onClick={act}>
         {share === null ? <IconDownload size={16} /> : <IconX size={16} />}
@@ -122,7 +149,7 @@ export function DownloadButton({
       aria-label={label}
       onClick={act}
     >
-      {share === null ? 'Download' : formatPercent(share * 100)}
+      {share === null ? title : formatPercent(share * 100)}
     </Button>
   );
 }

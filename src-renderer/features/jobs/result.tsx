@@ -6,7 +6,7 @@ import { Section } from '../../components/page.tsx';
 import { Name } from '../../components/text.tsx';
 import { formatBytes, plural } from '../../format/format.ts';
 import { plainText } from '../../format/plain-text.ts';
-import { DownloadButton } from '../artifacts/download.tsx';
+import { Download, DownloadButton, safeFileName, type Downloaded } from '../artifacts/download.tsx';
 import { isFinished, partWord } from './job-words.ts';
 import classes from './jobs.module.css';
 
@@ -19,7 +19,7 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
   const { value, artifacts, missing } = result;
   if (value === null && artifacts.length === 0 && missing === 0) return null;
   return (
-    <Section title="Result">
+    <Section title="Result" actions={artifacts.length > 1 && <DownloadAll job={job} artifacts={artifacts} />}>
       <Stack gap="sm">
         {missing > 0 && (
           <Alert color="yellow" title="It is incomplete">
@@ -44,6 +44,23 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
       </Stack>
     </Section>
   );
+}
+
+/** As one tar. */
+function DownloadAll({
+  job,
+  artifacts,
+}: {
+  readonly job: JobView;
+  readonly artifacts: readonly ResultArtifact[];
+}) {
+  const what: Downloaded = {
+    path: `/api/jobs/${encodeURIComponent(job.id)}/results`,
+    fileName: safeFileName(`${job.name}.tar`),
+    bytes: artifacts.reduce((sum, { bytes }) => sum + bytes, 0),
+    name: `results of ${job.name}`,
+  };
+  return <Download what={what} title="Download all" compact={false} />;
 }
 
 function valueText(value: unknown): string {

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { artifactListQuerySchema, jobRoutes, uploadBodySchema } from '#shared/api/jobs.ts';
-import { ARTIFACT_CHUNK_BYTES } from '#shared/domain/artifact.ts';
+import { ARTIFACT_CHUNK_BYTES, type TreeManifest } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { artifactIdSchema } from '#shared/lib/ids.ts';
 import { apiGroup } from '../../../nodejs/http/api-group.ts';
@@ -11,14 +11,16 @@ import type { HttpCall } from '../../../nodejs/http/http-call.ts';
 import { respondJson } from '../../../nodejs/http/respond.ts';
 import type { RouteGroup } from '../../../nodejs/http/router.ts';
 import type { ArtifactService } from '../../artifacts/artifact-service.ts';
+import type { JobService } from '../../jobs/job-service.ts';
+import { resultsFolder } from './job-results.ts';
 
 /** A tree of 100,000 files, or the chunks of some terabytes. */
 const uploadBytes = 64 * 1024 * 1024;
 /** Bodies that are held at one time: announcements and chunks. */
 const budgetBytes = 256 * 1024 * 1024;
 
-/** Artifacts over HTTP. Bytes go in by chunks and come out as files or tar. */
-export function artifactRoutesGroup(artifacts: ArtifactService): RouteGroup {
+/** Artifacts over HTTP. Bytes go in by chunks and come out as files or tar, those of a job's result together too. */
+export function artifactRoutesGroup(artifacts: ArtifactService, jobs: Pick<JobService, 'job'>): RouteGroup {
   const budget = new BodyBudget(budgetBytes);
   const {
     artifacts: list,
@@ -76,6 +78,17 @@ export function artifactRoutesGroup(artifacts: ArtifactService): RouteGroup {
         access: 'admin',
         handle: (call) => sendContent(artifacts, call),
       },
+      {
+        method: 'GET',
+        path: '/api/jobs/:job/results',
+        access: 'admin',
+        async handle(call) {
+          const job = jobs.job(
+            check(z.object({ job: z.string().min(1).max(256) }), call.params, 'The path').job,
+          );
+          return sendTar(artifacts, call, job.name, await resultsFolder(artifacts, job));
+        },
+      },
     ],
   };
 }
@@ -89,29 +102,7 @@ async function sendContent(artifacts: ArtifactService, call: HttpCall): Promise<
   const { path } = check(contentQuery, Object.fromEntries(call.query), 'The query');
   const ref = check(z.object({ artifact: z.string().min(1).max(256) }), call.params, 'The path').artifact;
   const { row, manifest } = await artifacts.open(ref);
-  const headers = {
-    'cache-control': 'no-store',
-    'x-content-type-options': 'nosniff',
-    'content-security-policy': 'sandbox',
-  };
-  const named = (name: string): string =>
-    `attachment; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
-  if (manifest && path === undefined) {
-    const { packTree } = await import('../../../nodejs/artifacts/pack-tree.ts');
-    res.writeHead(200, {
-      ...headers,
-      'content-type': 'application/x-tar',
-      'content-disposition': named(`${row.name}.tar`),
-    });
-    if (req.method === 'HEAD') return void res.end();
-    return finishStream(
-      pipeline(
-        packTree(manifest, (id) => artifacts.filePath(id)),
-        res,
-        { signal: call.closing },
-      ),
-    );
-  }
+  if (manifest && path === undefined) return sendTar(artifacts, call, row.name, manifest);
   const entry = manifest?.entries.find((candidate) => candidate.path === path);
   if (path !== undefined && entry?.type !== 'file') {
     throw new CoveyError('artifact_not_found', `${row.name} has no file ${JSON.stringify(path)}.`, {
@@ -146,6 +137,38 @@ async function sendContent(artifacts: ArtifactService, call: HttpCall): Promise<
     highWaterMark: 1024 * 1024,
   });
   return finishStream(pipeline(source, res, { signal: call.closing }));
+}
+
+const headers = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'content-security-policy': 'sandbox',
+};
+
+function named(name: string): string {
+  return `attachment; filename*=UTF-8''${encodeURIComponent(name).replace(/['()*]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)}`;
+}
+
+async function sendTar(
+  artifacts: Pick<ArtifactService, 'filePath'>,
+  { req, res, closing }: HttpCall,
+  name: string,
+  manifest: TreeManifest,
+): Promise<void> {
+  const { packTree } = await import('../../../nodejs/artifacts/pack-tree.ts');
+  res.writeHead(200, {
+    ...headers,
+    'content-type': 'application/x-tar',
+    'content-disposition': named(`${name}.tar`),
+  });
+  if (req.method === 'HEAD') return void res.end();
+  return finishStream(
+    pipeline(
+      packTree(manifest, (id) => artifacts.filePath(id)),
+      res,
+      { signal: closing },
+    ),
+  );
 }
 
 /** The status is out: what goes wrong now shows as a connection that ends too early. */

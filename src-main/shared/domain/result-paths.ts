@@ -1,4 +1,4 @@
-import { isSafeTreePath } from '#shared/domain/artifact.ts';
+import { isSafeTreePath } from './artifact.ts';
 
 /** Bytes of UTF-8: what file systems take of one name, with room for what stands behind it while a file comes. */
 const mostNameBytes = 200;
@@ -8,10 +8,17 @@ const mostNameBytes = 200;
  * becomes `_`.
  */
 export function safeName(text: string): string {
+  // Nearly all are, and there may be very many.
+  if (text.length <= mostNameBytes / 3 && !text.includes('/') && isSafeTreePath(text)) return text;
   let name = text.replaceAll(/[\\/:*?"<>|\p{C}]/gu, '_').replace(/[. ]+$/, (end) => '_'.repeat(end.length));
-  while (Buffer.byteLength(name) > mostNameBytes) name = [...name].slice(0, -1).join('');
+  while (utf8Bytes(name) > mostNameBytes) name = [...name].slice(0, -1).join('');
   if (isSafeTreePath(name)) return name;
   return name === '' ? '_' : safeName(`_${name}`);
+}
+
+/** @param text without lone surrogates */
+function utf8Bytes(text: string): number {
+  return encodeURIComponent(text).replaceAll(/%../g, '_').length;
 }
 
 /**
