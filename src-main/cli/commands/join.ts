@@ -170,7 +170,9 @@ async function follow(
     let answer: string | null = '';
     try {
       // A key that was hit by accident takes nothing back.
-      while (answer !== null && !isYes(answer) && !isNo(answer)) answer = await io.ask(question);
+      while (answer !== null && !isYes(answer) && !isNo(answer)) answer = await io.ask(question, signal);
+      // From elsewhere than the terminal: nobody has answered, and the question was taken back.
+      if (signal.aborted) throw new Exit(exitCodes.interrupted);
     } catch (error) {
       if (error instanceof Exit) io.err(takenBack);
       throw error;

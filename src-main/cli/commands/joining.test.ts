@@ -116,6 +116,19 @@ describe('covey join', () => {
     expect(routes.at(-1)).toBe('cancelJoin');
   });
 
+  test('an interrupt from elsewhere takes the question back, and the request', async () => {
+    const io: ScriptedIo = scriptedIo({
+      ask: (_question, signal) =>
+        new Promise((resolve) => {
+          signal?.addEventListener('abort', () => resolve(null));
+          io.interrupt();
+        }),
+    });
+    const { code, routes } = await covey('join', { join: () => approved, cancelJoin: () => joining() }, io);
+    expect(code).toBe(130);
+    expect(routes).toEqual(['join', 'cancelJoin']);
+  });
+
   test('Ctrl-C takes the request back', async () => {
     const io = scriptedIo();
     const { code, routes } = await covey(
