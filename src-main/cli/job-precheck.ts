@@ -10,7 +10,7 @@ import { isPath, referencesOf } from './job-files.ts';
 
 /**
  * What can be known of a specification before a file of it is sent, so that nobody waits for gigabytes to hear it:
- * that files are there and have a size that fits, and that machines and artifacts that it names exist. What cannot be
+ * that files have a size that fits, and that machines, models and artifacts that it names exist. What cannot be
  * asked is passed over: the controller looks at everything again.
  * @param base the directory that relative paths start from
  * @throws UsageError, CoveyError naming the field
@@ -21,6 +21,7 @@ export async function precheck(context: CommandContext, spec: JobSpec, base: str
   // With nothing to send the refusal comes at once.
   if (!references.some(({ ref }) => isPath(ref))) return;
   await checkMachines(context, spec);
+  await checkModel(context, spec);
   for (const { ref } of references.filter((one) => !isPath(one.ref))) {
     try {
       await context.api.call('artifact', { params: { artifact: ref } });
@@ -82,6 +83,19 @@ async function checkMachines({ api }: CommandContext, spec: JobSpec): Promise<vo
     `There is no machine "${unknown.ref}"${known === '' ? ': none has joined yet' : `. There are: ${known}`}.`,
     { field: unknown.field },
   );
+}
+
+async function checkModel({ api }: CommandContext, spec: JobSpec): Promise<void> {
+  if (spec.kind !== 'inference') return;
+  const served = await api.call('deployments').then(
+    ({ deployments }) => deployments.map(({ model }) => model),
+    () => null,
+  );
+  if (served === null || served.includes(spec.model)) return;
+  const known = served.length > 0 ? ` There are: ${served.join(', ')}.` : ' Nothing is loaded.';
+  throw new CoveyError('model_not_found', `No model is served as "${spec.model}".${known}`, {
+    field: 'model',
+  });
 }
 
 /**

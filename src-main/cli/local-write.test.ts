@@ -23,7 +23,7 @@ const artifact = (kind: ArtifactView['kind']): ArtifactView => ({
 
 describe.each(['file', 'tree'] as const)('a %s to a place where nothing can be written', (kind) => {
   test.each([
-    ['none/x', 'there is no folder'],
+    ['none/x', 'none.'],
     ['file/x', 'file is no folder.'],
   ])('%s: is refused with the reason, before any of it is asked for', async (name, reason) => {
     const target = join(folder, name);

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CoveyError, isDiskFull } from '#shared/errors.ts';
@@ -39,7 +40,7 @@ function why(path: string, error: unknown): string {
   if (isDiskFull(error)) return 'the disk is full';
   switch (code) {
     case 'ENOENT':
-      return `there is no folder ${folder}, or nothing can be made in it`;
+      return existsSync(dirname(path)) ? `nothing can be made in ${folder}` : `there is no folder ${folder}`;
     case 'ENOTDIR':
       return `${folder} is no folder`;
     case 'EACCES':

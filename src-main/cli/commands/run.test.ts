@@ -192,6 +192,14 @@ describe('what is refused leaves nothing behind', () => {
     expect(routes()).not.toContain('submitJob ');
   });
 
+  test('a model that nobody serves too', async () => {
+    file('rows.jsonl', '{"prompt":"x"}');
+    const scripts = { deployments: () => ({ deployments: [] }), submitJob: refuse };
+    expect(await covey(['run', 'inference', 'huge', '--dataset', 'rows.jsonl'], scripts)).toBe(1);
+    expect(io.stderr()).toContain('No model is served as "huge". Nothing is loaded.');
+    expect(put).toEqual([]);
+  });
+
   test('nor vectors of two lengths, nor a second one that is nowhere', async () => {
     file('a.i32', '12345678');
     file('b.i32', '1234');
