@@ -87,6 +87,15 @@ test('nothing that is there is replaced, and nothing is fetched then', async () 
   expect(await readFile(join(here, 'out/2/o'), 'utf8')).toBe('theirs');
 });
 
+test('a folder that cannot be made is said with the reason', async () => {
+  const directory = 'x'.repeat(300);
+  for (const job of [render(), doneJob()]) {
+    const { code, stderr, api } = await get(` ${directory}`, { job: () => job });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('cannot be written: its name is too long.')]);
+    expect(api.requests.map(({ route }) => route)).toEqual(['job']);
+  }
+});
+
 test('something else than the artifact is not kept', async () => {
   const { code, stderr } = await get(' out', {
     job: () => render(),

@@ -10,6 +10,7 @@ import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
 import { bar, isFinished } from './job-text.ts';
 import { createLiveLine } from './live-line.ts';
+import { cannotWrite } from './local-write.ts';
 import { bytes, percent, printable } from './text.ts';
 
 /** Files that come at the same time: many are small. */
@@ -71,7 +72,7 @@ export async function getResults(
     };
     if (wanted.length > 0) show();
     await atMost(atOnce, wanted, signal, async ({ artifact, path }, stop) => {
-      await mkdir(dirname(path), { recursive: true });
+      await makeFolderOf(path);
       const onBytes = (done: number): void => {
         coming.set(path, done);
         show();
@@ -124,9 +125,19 @@ async function putValue(
   const there = await lstat(path).catch(() => null);
   const wasHere = there?.isFile() === true && (await readFile(path, 'utf8')) === text;
   if (there && !wasHere) throw taken(context, path, 'is something else');
-  await mkdir(directory, { recursive: true });
-  if (!wasHere) await writeFile(path, text, { flag: 'wx' });
+  await makeFolderOf(path);
+  if (!wasHere) {
+    await writeFile(path, text, { flag: 'wx' }).catch((error: unknown) => {
+      throw cannotWrite(path, error);
+    });
+  }
   return [{ name: 'value', path, bytes: Buffer.byteLength(text), artifact: null, wasHere }];
+}
+
+async function makeFolderOf(path: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true }).catch((error: unknown) => {
+    throw cannotWrite(dirname(path), error);
+  });
 }
 
 /** Whole and verified. @throws UsageError when something else is there */
