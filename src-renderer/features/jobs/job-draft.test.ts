@@ -37,7 +37,8 @@ describe('a draft', () => {
     ).toMatch(/JSON/);
     const bad = [{ name: 'A B', value: '1' }];
     expect(problemOf(problems({ kind: 'command', command: 'x', env: bad }), 'env.A B')).toMatch(/letters/);
-    expect(problemOf(problems({ input: 'a', cpus: -1 }), 'requires.cpus')).not.toBeNull();
+    expect(problemOf(problems({ kind: 'command', command: 'x', cpus: -1 }), 'requires.cpus')).not.toBeNull();
+    expect(problemOf(problems({ input: 'a', cpus: 2 }), 'requires.cpus')).toBeNull();
   });
 
   it('says nothing of what has its default', () => {

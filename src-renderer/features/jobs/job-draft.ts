@@ -174,7 +174,7 @@ function bodyOf(draft: JobDraft, say: Say): Record<string, unknown> {
       nodes: list(draft.nodes),
       os: draft.os ?? undefined,
       arch: draft.arch ?? undefined,
-      cpus: number(draft.cpus),
+      cpus: kind === 'kernel' ? undefined : number(draft.cpus),
       memoryBytes: scaled(draft.memoryMiB, MiB),
     }),
     retry: group({

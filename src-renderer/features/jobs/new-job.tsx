@@ -184,13 +184,15 @@ function Where() {
           onChange={(chosen) => set({ nodes: chosen })}
         />
         <div className={classes['fields']}>
-          <NumberField
-            of="cpus"
-            field="requires.cpus"
-            label="Processors for each partition"
-            placeholder="1"
-            decimals
-          />
+          {draft.kind !== 'kernel' && (
+            <NumberField
+              of="cpus"
+              field="requires.cpus"
+              label="Processors for each partition"
+              placeholder="1"
+              decimals
+            />
+          )}
           <NumberField
             of="memoryMiB"
             field="requires.memoryBytes"
