@@ -385,7 +385,7 @@ async function checkTorchrun(machines: JobMachines): Promise<void> {
   const view = await machines.finished(id, 120_000);
   const output = `${await machines.log(id, 0)}\n${await machines.log(id, 1)}`;
   expect(view, output).toMatchObject({ status: 'done', error: null });
-  for (const process of [0, 1, 2, 3]) expect(output).toContain(`rank ${process} of 4: 3.00 2.00\n`);
+  for (const process of [0, 1, 2, 3]) expect(output).toContain(`rank ${process} of 4: 3.00 2.00`);
   expect(view.result?.artifacts.map(({ name }) => name)).toEqual(['0/model.pt']);
 }
 

@@ -64,7 +64,9 @@ export interface JobMachines {
 /** Processes in which work runs. */
 export type HostProgram = 'kernel-host' | 'task-runner';
 export function hostsOf(node: RunningNode, program: HostProgram): ProcessInfo[] {
-  return node.processes().filter(({ command }) => command.includes(`${program}.js`));
+  const found = node.processes().filter(({ command }) => command.includes(`${program}.js`));
+  // What a host has just forked still has its command line.
+  return found.filter(({ parentPid }) => !found.some(({ pid }) => pid === parentPid));
 }
 
 export async function startJobMachines(

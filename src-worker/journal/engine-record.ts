@@ -5,8 +5,8 @@ import { processStartTime } from '../../src-main/nodejs/process-start-time.ts';
 import { identifyProcess } from './process-identity.ts';
 
 /**
- * One small file per native program that runs: `<journal>/engines/<engine id>.json` with pid, start time and
- * executable. The engine host writes it right after the start and removes it after the program's end, so what
+ * One small file per native program that runs: `<journal>/engines/<engine id>.json` with pid, start time,
+ * executable and where the journal is. The engine host writes it right after the start and removes it after the program's end, so what
  * is left at the next start names what may have outlived a crash (see sweep.ts). Our own child processes have one too
  * (journalled-hosts.ts).
  */
@@ -28,8 +28,12 @@ export async function recordEngine(
   const startedAt = await processStartTime(pid);
   const executable = program.executable ?? (await identifyProcess(pid))?.executable;
   if (startedAt === null || executable === undefined) return;
-  const record = { pid, startedAt, executable: await realpath(executable) };
   await mkdir(engineRecordsDirectory(journalDirectory), { recursive: true, mode: 0o700 });
+  const record = {
+    ...{ pid, startedAt, executable: await realpath(executable) },
+    // A copy of the data directory is another node: what runs is not its to end.
+    journal: await realpath(journalDirectory),
+  };
   await writeFile(recordPath(journalDirectory, engineId), JSON.stringify(record), { mode: 0o600 });
 }
 

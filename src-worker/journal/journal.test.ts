@@ -1,5 +1,14 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -49,6 +58,19 @@ describe.runIf(process.platform === 'linux')('the journal of engines', () => {
     expect(child.signalCode).toBe('SIGKILL');
     expect(existsSync(recordPath(journal, engineId))).toBe(false);
     expect(lines.join('\n')).toContain(engineId);
+  });
+
+  it('leaves alone what was noted in the journal that this is a copy of', async () => {
+    const child = await sleeper();
+    await recordEngine(journal, engineId, { pid: child.pid, executable: process.execPath });
+    const copy = join(journal, '..', 'copy');
+    cpSync(journal, copy, { recursive: true });
+    await sweepEngines(copy, collectingLogger().logger);
+    expect(existsSync(recordPath(copy, engineId))).toBe(false);
+    expect(child.signalCode).toBeNull();
+    const ended = gone(child);
+    await sweepEngines(journal, collectingLogger().logger);
+    await ended;
   });
 
   it('has processes in which tasks run while they are there', async () => {

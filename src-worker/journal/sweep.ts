@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Logger } from '#shared/lib/logger.ts';
@@ -9,6 +9,7 @@ const recordSchema = z.object({
   pid: z.number().int().positive(),
   startedAt: z.string().max(128),
   executable: z.string().max(4096),
+  journal: z.string().max(4096).optional(),
 });
 type EngineRecord = z.infer<typeof recordSchema>;
 
@@ -17,7 +18,8 @@ const pollMs = 25;
 
 /**
  * Ends engines and processes of ours that outlived an earlier run here and empties the journal of them. A process is ours
- * only if pid, start time and executable all agree; everything else is left alone. Resolves when they are gone
+ * only if pid, start time and executable all agree, and it was noted in this very journal, not in one that this is a copy
+ * of; everything else is left alone. Resolves when they are gone
  * or after 3 s.
  */
 export async function sweepEngines(journalDirectory: string, logger: Logger): Promise<void> {
@@ -29,7 +31,8 @@ export async function sweepEngines(journalDirectory: string, logger: Logger): Pr
 /** The same for one engine, whose host has gone without cleaning up. */
 export async function sweepEngine(journalDirectory: string, engineId: string, logger: Logger): Promise<void> {
   const record = readRecord(recordPath(journalDirectory, engineId));
-  if (record && (await isOurs(record))) {
+  const isCopy = record?.journal !== undefined && record.journal !== realPathOf(journalDirectory);
+  if (record && !isCopy && (await isOurs(record))) {
     logger.warn('ending a process that outlived who started it', { process: engineId, pid: record.pid });
     killGroup(record.pid);
     const deadline = performance.now() + waitMs;
@@ -60,6 +63,14 @@ function recordedEngines(journalDirectory: string): string[] {
 function readRecord(path: string): EngineRecord | null {
   try {
     return recordSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
+  } catch {
+    return null;
+  }
+}
+
+function realPathOf(directory: string): string | null {
+  try {
+    return realpathSync(directory);
   } catch {
     return null;
   }

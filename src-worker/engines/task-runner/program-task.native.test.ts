@@ -142,12 +142,14 @@ describe.runIf(process.platform === 'linux').each(ways)('a program %s', (_name, 
     }
   });
 
-  it.runIf(sandbox.kind === 'bubblewrap')('whose sandbox cannot be made has not failed', async () => {
-    const mounts = [{ source: '/no/such/input', path: 'input' }];
-    const { failure } = await room.run(sh('exit 0'), { mounts });
-    expect(failure).toMatchObject({ outcome: 'lost', code: 'task_lost', exitCode: null });
-    expect(failure?.message).toContain('its sandbox could not be made: bwrap: ');
-  });
+  if (sandbox.kind === 'bubblewrap') {
+    it('whose sandbox cannot be made has not failed', async () => {
+      const mounts = [{ source: '/no/such/input', path: 'input' }];
+      const { failure } = await room.run(sh('exit 0'), { mounts });
+      expect(failure).toMatchObject({ outcome: 'lost', code: 'task_lost', exitCode: null });
+      expect(failure?.message).toContain('its sandbox could not be made: bwrap: ');
+    });
+  }
 
   it('leaves outputs, and those that are missing are named', async () => {
     const made = await room.run(
@@ -221,17 +223,20 @@ while True: x.append(bytearray(1 << 20))"`;
     if (method.kind !== 'rlimits') expect(failure?.code).toBe('task_memory_exceeded');
   });
 
-  it('that forks without end is contained, and nothing of it is left', async () => {
-    const mark = `covey-bomb-${process.pid}-${Math.random()}`;
-    const bomb = `b() { sleep 1000.${process.pid} & b & b; }; b; # ${mark}`;
-    const stopping = new AbortController();
-    const timer = setTimeout(() => stopping.abort(), 3_000);
-    const { failure, wallMs } = await room.run(sh(bomb), { signal: stopping.signal });
-    clearTimeout(timer);
-    expect(failure).not.toBeNull();
-    expect(wallMs).toBeLessThan(15_000);
-    expect(runs(`1000.${process.pid}`)).toBe(false);
-  });
+  // Nothing holds a program of root without control groups, so there none runs (compute-facts.ts).
+  if (method.kind !== 'rlimits' || process.getuid?.() !== 0) {
+    it('that forks without end is contained, and nothing of it is left', async () => {
+      const mark = `covey-bomb-${process.pid}-${Math.random()}`;
+      const bomb = `b() { sleep 1000.${process.pid} & b & b; }; b; # ${mark}`;
+      const stopping = new AbortController();
+      const timer = setTimeout(() => stopping.abort(), 3_000);
+      const { failure, wallMs } = await room.run(sh(bomb), { signal: stopping.signal });
+      clearTimeout(timer);
+      expect(failure).not.toBeNull();
+      expect(wallMs).toBeLessThan(15_000);
+      expect(runs(`1000.${process.pid}`)).toBe(false);
+    });
+  }
 
   it('that ignores SIGTERM is killed after its grace, with what it started', async () => {
     const stopping = new AbortController();
