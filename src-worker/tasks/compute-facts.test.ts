@@ -9,7 +9,6 @@ const probe: ComputeProbe = {
   limitsProblem: 'No control group may be made here.',
   kernels: { type: 'hello', library: { isa: 'avx2', kernels: ['sum'] }, problem: null },
   launcher: '/engine/covey-launch',
-  asRoot: false,
   cpus: 8,
   memoryBytes: 10e9,
 };
@@ -40,18 +39,6 @@ describe('what a machine computes for others', () => {
     expect(taskRules(none, all, true, here, there).noCommands).toMatchObject({ code: 'sandbox_unavailable' });
     expect(computeFacts(none, all, true, there).problems).toContain('bubblewrap is not installed.');
     expect(computeFacts({ ...probe, launcher: null }, all, false, there).commands.allowed).toBe(false);
-  });
-
-  it('is no program of root where nothing holds the number of its processes', () => {
-    const root = { ...probe, asRoot: true };
-    expect(computeFacts(root, all, false, there).commands.allowed).toBe(false);
-    expect(computeFacts(root, all, false, there).problems.join()).toContain('an account of its own');
-    expect(taskRules(root, all, false, here, there).noCommands).toMatchObject({
-      code: 'sandbox_unavailable',
-    });
-    const directories = { memory: '/m', pids: '/p' };
-    const held: ComputeProbe = { ...root, limits: { kind: 'cgroup1', directories } };
-    expect(computeFacts(held, all, false, there).commands.allowed).toBe(true);
   });
 
   it('keeps to what the owner lends', () => {

@@ -13,8 +13,6 @@ export interface ComputeProbe {
   readonly limitsProblem: string | null;
   readonly kernels: KernelLibraryFacts;
   readonly launcher: string | null;
-  /** Its account is root, whom the system sets no number of processes. */
-  readonly asRoot: boolean;
   /** Processors that compute, and all memory. */
   readonly cpus: number;
   readonly memoryBytes: number;
@@ -36,13 +34,6 @@ export function commandsProblem(
     return {
       code: 'sandbox_unavailable',
       message: 'it has no engine directory, whose launcher starts programs',
-    };
-  }
-  if (probe.asRoot && probe.limits.kind === 'rlimits') {
-    return {
-      code: 'sandbox_unavailable',
-      message:
-        'Covey runs as root there and may make no control group, so nothing would hold the number of processes of a program: give it an account of its own, or let it make control groups',
     };
   }
   // A program without a sandbox acts as its account, which on a controller is the whole covey.

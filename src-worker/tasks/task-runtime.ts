@@ -97,7 +97,7 @@ export async function createTaskRuntime(options: {
       ? null
       : join(engineDirectory, process.platform === 'win32' ? 'covey-launch.exe' : 'covey-launch');
   let probe: ComputeProbe = {
-    ...{ sandbox, sandboxProblem, limits, limitsProblem, launcher, asRoot: process.getuid?.() === 0 },
+    ...{ sandbox, sandboxProblem, limits, limitsProblem, launcher },
     kernels: { type: 'hello', library: null, problem: 'the kernel library is being looked at' },
     cpus: availableParallelism(),
     memoryBytes: totalmem(),

@@ -35,7 +35,10 @@ export function probeLimits(paths: CgroupPaths = ofThisProcess): {
   return {
     limits: { kind: 'rlimits' },
     problem:
-      'No control group may be made here (for a systemd service: Delegate=yes), so memory and processes of programs are looked at twice a second only.',
+      'No control group may be made here (for a systemd service: Delegate=yes), so memory and processes of programs are looked at twice a second only.' +
+      (process.getuid?.() === 0
+        ? ' As Covey runs as root, nothing else holds their number: give it an account of its own.'
+        : ''),
   };
 }
 
