@@ -124,6 +124,8 @@ function createFollower(path: string): Follower {
     },
     async finish(bytes) {
       target = bytes;
+      // One that is at its end has not seen the new target, and no more comes of it.
+      await working?.catch(() => undefined);
       while (done < target && !stopped) {
         const before = done;
         await advance();
