@@ -312,6 +312,15 @@ describe('a job that runs', () => {
   });
 });
 
+/** What a machine with two processors says that lets programs run. */
+const compute: ComputeFacts = {
+  kernels: null,
+  commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
+  cpus: 2,
+  memoryBytes: 2 ** 30,
+  problems: [],
+};
+
 test('a job that waits behind others says so', () => {
   const huge = submit({ ...command, name: 'huge' }).id;
   const alone = (id: JobId) => service.job(id).notes.filter((note) => note.startsWith('It waits'));
@@ -333,13 +342,6 @@ test('a job that waits behind others says so', () => {
 });
 
 test('a gang for which there are too few machines says so', () => {
-  const compute: ComputeFacts = {
-    kernels: null,
-    commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
-    cpus: 2,
-    memoryBytes: 2 ** 30,
-    problems: [],
-  };
   bench.runtime.dispatch({ type: 'compute-observed', at: 1_500, nodeId: a, compute });
   const gang = { kind: 'gang', name: 'gang', command: ['true'] } as const;
   const notesOf = (spec: { ranks: number; perNode?: number }): string[] => {
@@ -357,13 +359,6 @@ test('a gang for which there are too few machines says so', () => {
 });
 
 test('a gang that could not start says why, and when it is tried again', () => {
-  const compute: ComputeFacts = {
-    kernels: null,
-    commands: { allowed: true, sandbox: 'bubblewrap', limits: 'rlimits', network: false },
-    cpus: 2,
-    memoryBytes: 2 ** 30,
-    problems: [],
-  };
   bench.runtime.dispatch({ type: 'compute-observed', at: 1_500, nodeId: a, compute });
   const { id } = submit({ kind: 'gang', name: 'gang', command: ['true'], ranks: 2 });
   const report = (index: number, outcome: 'lost' | 'cancelled', message: string): TaskReport => ({
