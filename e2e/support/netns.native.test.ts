@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createNetwork, netnsMissing, removeLeftoverNetworks, type Network } from './netns.ts';
@@ -66,6 +67,18 @@ describe('network namespaces', () => {
     if (address === null || typeof address === 'string') throw new Error('no port');
     expect(a?.run(dial('127.0.0.1', address.port)).code).toBe(1);
     outside.close();
+  });
+
+  it('leaves a host what this machine mounts, its control groups among it', () => {
+    const { a } = network.hosts;
+    const mounted = (text: string): string[] =>
+      text
+        .split('\n')
+        .flatMap((line) => line.split(' ')[4] ?? [])
+        .filter((directory) => directory.startsWith('/sys'))
+        .sort();
+    const here = readFileSync('/proc/self/mountinfo', 'utf8');
+    expect(mounted(a?.run(['cat', '/proc/self/mountinfo']).stdout ?? '')).toEqual(mounted(here));
   });
 
   it('is gone after destroy, with what ran inside', async () => {

@@ -55,8 +55,20 @@ export function netnsMissing(): string | null {
   const made = spawnSync('ip', ['netns', 'add', name], { encoding: 'utf8' });
   if (made.error) return 'the program "ip" (package iproute2) is not installed';
   if (made.status !== 0) return `network namespaces cannot be made here: ${made.stderr.trim()}`;
+  const [enter, ...args] = into(name);
+  const entered = spawnSync(enter, [...args, 'true'], { encoding: 'utf8' });
   spawnSync('ip', ['netns', 'delete', name]);
+  if (entered.error) return 'the program "nsenter" (package util-linux) is not installed';
+  if (entered.status !== 0) return `network namespaces cannot be entered here: ${entered.stderr.trim()}`;
   return null;
+}
+
+/**
+ * Put before a command line to run it in a namespace. `ip netns exec` would mount a new /sys, without the control
+ * groups that hold programs of jobs.
+ */
+function into(namespace: string): [string, ...string[]] {
+  return ['nsenter', `--net=/var/run/netns/${namespace}`, '--'];
 }
 
 function ip(...args: string[]): string {
@@ -159,7 +171,7 @@ interface HostParts {
 }
 
 function createHost({ name, namespace, address, switchNamespace, port, relays }: HostParts): Host {
-  const inside: readonly [string, ...string[]] = ['ip', 'netns', 'exec', namespace];
+  const inside: readonly [string, ...string[]] = into(namespace);
   let current = address;
   return {
     name,
