@@ -7,6 +7,7 @@ const probe: ComputeProbe = {
   sandboxProblem: null,
   limits: { kind: 'rlimits' },
   limitsProblem: 'No control group may be made here.',
+  processesHeld: true,
   kernels: { type: 'hello', library: { isa: 'avx2', kernels: ['sum'] }, problem: null },
   launcher: '/engine/covey-launch',
   cpus: 8,
@@ -39,6 +40,18 @@ describe('what a machine computes for others', () => {
     expect(taskRules(none, all, true, here, there).noCommands).toMatchObject({ code: 'sandbox_unavailable' });
     expect(computeFacts(none, all, true, there).problems).toContain('bubblewrap is not installed.');
     expect(computeFacts({ ...probe, launcher: null }, all, false, there).commands.allowed).toBe(false);
+  });
+
+  it('is no program where nothing holds the number of its processes', () => {
+    const root = { ...probe, processesHeld: false };
+    const { commands, problems } = computeFacts(root, all, false, there);
+    expect(commands).toMatchObject({ allowed: false, limits: 'rlimits' });
+    expect(problems).toEqual([
+      expect.stringMatching(/as root .* an account of its own .* let it make control groups/),
+    ]);
+    expect(taskRules(root, all, false, here, there).noCommands?.code).toBe('sandbox_unavailable');
+    // Its owner has not asked for it, so there is nothing to complain of.
+    expect(computeFacts(root, lendRulesSchema.parse({}), false, there).problems).toEqual([]);
   });
 
   it('keeps to what the owner lends', () => {

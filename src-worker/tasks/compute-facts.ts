@@ -11,6 +11,8 @@ export interface ComputeProbe {
   readonly sandboxProblem: string | null;
   readonly limits: LimitMethod;
   readonly limitsProblem: string | null;
+  /** Something holds the number of processes of a program (probe-limits.ts). */
+  readonly processesHeld: boolean;
   readonly kernels: KernelLibraryFacts;
   readonly launcher: string | null;
   /** Processors that compute, and all memory. */
@@ -34,6 +36,13 @@ export function commandsProblem(
     return {
       code: 'sandbox_unavailable',
       message: 'it has no engine directory, whose launcher starts programs',
+    };
+  }
+  if (!probe.processesHeld) {
+    return {
+      code: 'sandbox_unavailable',
+      message:
+        "Nothing holds the number of a program's processes, as Covey runs as root and may make no control group: run Covey under an account of its own (in a container: --user), or let it make control groups (in a container: a /sys/fs/cgroup that can be written; for a systemd service: Delegate=yes)",
     };
   }
   // A program without a sandbox acts as its account, which on a controller is the whole covey.
@@ -67,7 +76,8 @@ export function computeFacts(
     ...(rules.kinds.commands
       ? [
           probe.sandboxProblem,
-          probe.limitsProblem,
+          // Said below, with what follows from it.
+          probe.processesHeld ? probe.limitsProblem : null,
           commandsProblem(probe, rules, isController)?.message ?? null,
         ]
       : []),

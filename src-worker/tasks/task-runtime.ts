@@ -91,13 +91,13 @@ export async function createTaskRuntime(options: {
   // A link to it may stand where programs see nothing, and lead to where they do.
   const hidden = [await realpath(dataDirectory)];
   const { sandbox, problem: sandboxProblem } = await probeSandbox();
-  const { limits, problem: limitsProblem } = probeLimits();
+  const { limits, problem: limitsProblem, processesHeld } = probeLimits();
   const launcher =
     engineDirectory === null
       ? null
       : join(engineDirectory, process.platform === 'win32' ? 'covey-launch.exe' : 'covey-launch');
   let probe: ComputeProbe = {
-    ...{ sandbox, sandboxProblem, limits, limitsProblem, launcher },
+    ...{ sandbox, sandboxProblem, limits, limitsProblem, processesHeld, launcher },
     kernels: { type: 'hello', library: null, problem: 'the kernel library is being looked at' },
     cpus: availableParallelism(),
     memoryBytes: totalmem(),

@@ -223,7 +223,7 @@ while True: x.append(bytearray(1 << 20))"`;
     if (method.kind !== 'rlimits') expect(failure?.code).toBe('task_memory_exceeded');
   });
 
-  // Nothing but looking holds a program of root without control groups, which the doctor says; a bomb takes this machine down.
+  // Nothing holds it where root has no control groups, so no program runs there (compute-facts.ts).
   if (method.kind !== 'rlimits' || process.getuid?.() !== 0) {
     it('that forks without end is contained, and nothing of it is left', async () => {
       const mark = `covey-bomb-${process.pid}-${Math.random()}`;

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import type { WriteStream } from 'node:fs';
-import { constants, setPriority } from 'node:os';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CoveyError, type ErrorBody } from '#shared/errors.ts';
@@ -55,6 +54,7 @@ export interface OutputBudget {
   readonly givenBytes: number;
 }
 
+const lookMs = 500;
 const stopLookMs = 100;
 /** How long its output may still be read once it has ended. */
 const drainMs = 500;
@@ -207,11 +207,9 @@ export async function runProgram(options: ProgramOptions): Promise<ProgramEnd> {
   let timer: NodeJS.Timeout | null = null;
   try {
     const pid = await started;
-    // Where only our looks hold it, they must get the processor even from a thousand of it.
-    if (group.watched) trySetPriority(pid, constants.priority.PRIORITY_LOW);
     if (options.signal.aborted) onAbort();
     else options.signal.addEventListener('abort', onAbort, { once: true });
-    timer = setInterval(() => void look(pid), group.lookMs);
+    timer = setInterval(() => void look(pid), lookMs);
     const { code, signal } = await ended;
     kill();
     if (!exited) await Promise.race([ended, delay(reapMs, undefined, { ref: false })]);
@@ -278,14 +276,6 @@ async function feed(
 
 function memoryError(): ErrorBody {
   return { code: 'task_memory_exceeded', message: 'it needed more memory than its limit allows' };
-}
-
-function trySetPriority(pid: number, priority: number): void {
-  try {
-    setPriority(pid, priority);
-  } catch {
-    // It has ended.
-  }
 }
 
 function inMiB(bytes: number): string {

@@ -21,10 +21,6 @@ export interface GroupUsage {
 export interface LimitGroup {
   /** Options of covey-launch that put a program under them. */
   readonly launchOptions: readonly string[];
-  /** How often it wants to look. */
-  readonly lookMs: number;
-  /** Nothing but looking holds the number of its processes. */
-  readonly watched: boolean;
   /** Looks at `pid` and what runs below it; @returns the limit that it passed, where the system does not hold it. */
   look(pid: number): 'memory' | 'processes' | null;
   usage(): GroupUsage;
@@ -37,9 +33,6 @@ export interface LimitGroup {
 }
 
 const maxOpenFiles = 4096;
-const lookMs = 500;
-/** The system sets root no number of processes, so a bomb must be seen early. */
-const lookAsRootMs = 100;
 const removeMs = 5_000;
 const pollMs = 20;
 
@@ -182,8 +175,6 @@ function controlGroup(
     }
   };
   return {
-    lookMs,
-    watched: false,
     launchOptions: [...all.flatMap((directory) => ['--cgroup', directory]), ...files],
     look: () => {
       look();
@@ -217,12 +208,9 @@ function controlGroup(
 function watchedGroup(kind: 'rlimits' | 'job-object', files: readonly string[], wanted: Wanted): LimitGroup {
   const cpuMs = new Map<number, number>();
   const killed = new Set<number>();
-  const asRoot = process.getuid?.() === 0;
   let peakBytes: number | null = null;
   let exceeded = false;
   return {
-    lookMs: asRoot ? lookAsRootMs : lookMs,
-    watched: asRoot,
     launchOptions: [
       ...files,
       ...['--limit', `data=${wanted.memoryBytes}`],

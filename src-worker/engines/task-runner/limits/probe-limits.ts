@@ -8,38 +8,66 @@ import { pidsIn } from './limit-group.ts';
 export interface CgroupPaths {
   readonly mountinfo: string;
   readonly membership: string;
+  /** What accounts here are outside of the user namespace. */
+  readonly uidMap: string;
 }
-const ofThisProcess: CgroupPaths = { mountinfo: '/proc/self/mountinfo', membership: '/proc/self/cgroup' };
+const ofThisProcess: CgroupPaths = {
+  mountinfo: '/proc/self/mountinfo',
+  membership: '/proc/self/cgroup',
+  uidMap: '/proc/self/uid_map',
+};
+
+export interface LimitFacts {
+  readonly limits: LimitMethod;
+  /** Why it is not the best, as a sentence. */
+  readonly problem: string | null;
+  /** false: nothing keeps a program from starting ever more processes, which takes the whole machine down. */
+  readonly processesHeld: boolean;
+}
 
 /**
  * The best way to limit programs here: control groups version 2, where a part of the tree is ours (systemd:
  * `Delegate=yes`); version 1, where its directories can be written; resource limits of each process and a look at all
  * of them; on Windows a Job Object. Each was tried, not assumed.
- * @returns why it is not the best, as a sentence
+ * @param uid of this process; undefined: the system has no such numbers
  */
-export function probeLimits(paths: CgroupPaths = ofThisProcess): {
-  readonly limits: LimitMethod;
-  readonly problem: string | null;
-} {
-  if (process.platform === 'win32') return { limits: { kind: 'job-object' }, problem: null };
+export function probeLimits(paths: CgroupPaths = ofThisProcess, uid = process.getuid?.()): LimitFacts {
+  if (process.platform === 'win32') {
+    return { limits: { kind: 'job-object' }, problem: null, processesHeld: true };
+  }
+  const processesHeld = uid !== 0 || !isRootOutside(paths);
   if (process.platform !== 'linux') {
     return {
       limits: { kind: 'rlimits' },
       problem: 'Memory and processes of programs are limited one by one only.',
+      processesHeld,
     };
   }
   const second = tryCgroup2(paths);
-  if (second !== null) return { limits: { kind: 'cgroup2', directory: second }, problem: null };
+  if (second !== null) {
+    return { limits: { kind: 'cgroup2', directory: second }, problem: null, processesHeld: true };
+  }
   const first = tryCgroup1(paths);
-  if (first !== null) return { limits: { kind: 'cgroup1', directories: first }, problem: null };
+  if (first !== null) {
+    return { limits: { kind: 'cgroup1', directories: first }, problem: null, processesHeld: true };
+  }
   return {
     limits: { kind: 'rlimits' },
     problem:
-      'No control group may be made here (for a systemd service: Delegate=yes), so memory and processes of programs are looked at twice a second only.' +
-      (process.getuid?.() === 0
-        ? ' As Covey runs as root, nothing else holds their number: give it an account of its own.'
-        : ''),
+      'No control group may be made here (for a systemd service: Delegate=yes), so memory and processes of programs are looked at twice a second only.',
+    processesHeld,
   };
+}
+
+/**
+ * setrlimit(2): the number of processes binds everybody but the root of the whole machine. Root of a user namespace
+ * (rootless containers) is somebody else outside; user_namespaces(7): `inside outside length`.
+ */
+function isRootOutside({ uidMap }: CgroupPaths): boolean {
+  const outside = lines(uidMap)
+    .map((line) => line.trim().split(/\s+/))
+    .find(([inside]) => inside === '0')?.[1];
+  return outside === undefined || outside === '0';
 }
 
 function tryCgroup2(paths: CgroupPaths): string | null {
