@@ -1,4 +1,5 @@
 import { accessCases } from './goldens/access.ts';
+import { artifactCases } from './goldens/artifacts.ts';
 import type { GoldenCase } from './goldens/golden-case.ts';
 import { jobCases } from './goldens/jobs.ts';
 import { machineCases } from './goldens/machines.ts';
@@ -10,6 +11,7 @@ export const goldenCases: Readonly<Record<string, GoldenCase>> = {
   ...machineCases,
   ...modelCases,
   ...jobCases,
+  ...artifactCases,
   ...accessCases,
   ...ownMachineCases,
 };

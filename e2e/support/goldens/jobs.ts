@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { artifactViewSchema, type ArtifactView } from '../../../src-main/shared/domain/artifact.ts';
 import type { JobView } from '../../../src-main/shared/domain/job.ts';
-import { taskId, type ArtifactId } from '../../../src-main/shared/lib/ids.ts';
+import { taskId } from '../../../src-main/shared/lib/ids.ts';
 import { doneJob, exampleJob, exampleJobId, examplePartition, exampleTask, failedJob } from '../job-views.ts';
-import { at, nodeIdOf } from '../views.ts';
+import { nodeIdOf } from '../views.ts';
+import { noArtifact, smallContent, smallFile } from './artifacts.ts';
 import { type Scripts, type GoldenCase, missing } from './golden-case.ts';
 
 const noJob = missing('job_not_found', 'There is no job "sum": none was submitted.');
@@ -28,40 +27,6 @@ const lost = exampleTask({
   error: { code: 'task_lost', message: 'attic does not answer.' },
 });
 
-const artifact: ArtifactView = {
-  id: 'd'.repeat(64) as ArtifactId,
-  kind: 'file',
-  name: 'numbers.f64',
-  bytes: 1_073_741_824,
-  files: 1,
-  createdAt: at - 86_400_000,
-  lastUsedAt: at - 60_000,
-  pinned: true,
-  jobs: [exampleJobId],
-  holders: [{ nodeId: nodeIdOf('a'), nodeName: 'desk' }],
-  collectableAt: null,
-};
-
-const smallContent = 'name,age\nAda,36\n';
-const smallFile: ArtifactView = {
-  ...artifact,
-  id: createHash('sha256').update(smallContent).digest('hex') as ArtifactId,
-  name: 'data.csv',
-  bytes: smallContent.length,
-  jobs: [],
-};
-
-const noArtifact = missing('artifact_not_found', 'There is no artifact "numbers".');
-
-const unneeded = { due: 0, dueBytes: 0, later: 0, laterBytes: 0, nextAt: null };
-/** So many go with one of the next collections. */
-const stillNeeded = (later: number) => () => ({
-  artifacts: [],
-  total: 0,
-  usedBytes: 0,
-  quotaBytes: 2 ** 36,
-  unneeded: { ...unneeded, later, laterBytes: later * 1_024, nextAt: later > 0 ? at + 3_540_000 : null },
-});
 const renderResult: JobView['result'] = {
   value: null,
   artifacts: ['0/data.csv', '1/data.csv'].map((name) => ({
@@ -86,7 +51,7 @@ const failedLog: Scripts = {
 };
 const submitted: Scripts = { submitJob: () => exampleJob({ status: 'queued' }) };
 
-/** Commands of jobs, their work and their artifacts. */
+/** Commands of jobs and their work. */
 export const jobCases: Readonly<Record<string, GoldenCase>> = {
   run: {
     happy: {
@@ -156,115 +121,6 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
     happy: { words: 'run gang --ranks 2 --detach -- train', scripts: submitted },
     wrong: 'run gang -- train',
     json: 'submitJob',
-  },
-  'artifacts list': {
-    happy: {
-      words: 'artifacts list',
-      scripts: {
-        artifacts: () => ({
-          artifacts: [artifact],
-          total: 1,
-          leftOut: { count: 23, bytes: 3_145_728 },
-          usedBytes: artifact.bytes,
-          quotaBytes: 2 ** 36,
-          unneeded,
-        }),
-      },
-    },
-    more: [
-      {
-        words: 'artifacts list --all',
-        scripts: {
-          artifacts: () => ({
-            artifacts: [
-              {
-                ...artifact,
-                jobs: [],
-                name: 'a folder with a name as long as people like',
-                kind: 'tree',
-                files: 1_200,
-              },
-              {
-                ...smallFile,
-                ...{ pinned: false, holders: [], jobs: [exampleJobId] },
-                resultOf: { jobId: exampleJobId, jobName: 'render', name: '17/frame.png' },
-              },
-              { ...smallFile, pinned: false, name: 'output', collectableAt: at + 3_000_000 },
-            ],
-            total: 3,
-            usedBytes: artifact.bytes,
-            quotaBytes: 2 ** 36,
-            unneeded,
-          }),
-        },
-      },
-    ],
-    empty: {
-      words: 'artifacts',
-      scripts: {
-        artifacts: () => ({ artifacts: [], total: 0, usedBytes: 0, quotaBytes: 2 ** 36, unneeded }),
-      },
-    },
-    wrong: 'artifacts lits',
-    json: 'artifacts',
-  },
-  'artifacts put': {
-    happy: {
-      words: 'artifacts put data.csv',
-      scripts: {
-        startUpload: () => ({ id: 'upload', needed: [smallFile.id], expiresAt: at }),
-        artifactChunk: ({ body }) => (String(body) === smallContent ? {} : undefined),
-        finishUpload: () => smallFile,
-      },
-      files: { 'data.csv': smallContent },
-    },
-    empty: { words: 'artifacts put data.csv', scripts: {}, code: 2 },
-    wrong: 'artifacts put',
-    json: artifactViewSchema.extend({ sentBytes: z.number() }),
-  },
-  'artifacts get': {
-    happy: {
-      words: 'artifacts get data.csv',
-      scripts: { artifact: () => smallFile, artifactContent: () => Buffer.from(smallContent) },
-      files: {},
-    },
-    empty: { words: 'artifacts get numbers', scripts: { artifact: noArtifact }, code: 1 },
-    wrong: 'artifacts get',
-    json: artifactViewSchema.extend({ path: z.string() }),
-  },
-  'artifacts rm': {
-    happy: {
-      words: 'artifacts rm numbers.f64',
-      scripts: { artifact: () => artifact, removeArtifact: () => ({}) },
-    },
-    empty: {
-      words: 'artifacts rm numbers',
-      scripts: { artifact: noArtifact, removeArtifact: noArtifact },
-      code: 1,
-    },
-    wrong: 'artifacts rm',
-    json: z.strictObject({ artifacts: z.array(artifactViewSchema) }),
-  },
-  'artifacts gc': {
-    happy: {
-      words: 'artifacts gc',
-      scripts: {
-        collectArtifacts: () => ({ removed: 3, freedBytes: 52_428_800 }),
-        artifacts: stillNeeded(0),
-      },
-    },
-    empty: {
-      words: 'artifacts gc',
-      scripts: { collectArtifacts: () => ({ removed: 0, freedBytes: 0 }), artifacts: stillNeeded(0) },
-    },
-    more: [
-      {
-        words: 'artifacts gc',
-        scripts: { collectArtifacts: () => ({ removed: 0, freedBytes: 0 }), artifacts: stillNeeded(60) },
-      },
-    ],
-    wrong: 'artifacts gc all',
-    json: 'collectArtifacts',
   },
   'jobs list': {
     happy: {
