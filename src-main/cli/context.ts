@@ -5,6 +5,7 @@ import type { ApiAccess } from '../nodejs/access/local-access.ts';
 import { defaultDataDirectory } from '../nodejs/data-directory.ts';
 import type { ApiClient } from './api-client.ts';
 import { UsageError } from './failure.ts';
+import { wrapLines } from './help-text.ts';
 import type { CliIo } from './io.ts';
 import type { SavedSession } from './saved-session.ts';
 
@@ -42,6 +43,14 @@ export function createStyle(io: CliIo): Style {
 /** Tables fit 80 columns, and use more where the terminal has more. */
 export function outputWidth(io: CliIo): number {
   return io.outIsTty ? Math.max(40, io.columns) : 80;
+}
+
+/**
+ * Sentences as a result: broken between words for people on a terminal, and one line each for programs. Not for tables,
+ * documents and what somebody else has written, which are as they are.
+ */
+export function tell(io: CliIo, text: string): void {
+  io.out(io.outIsTty ? wrapLines(text, outputWidth(io)) : text);
 }
 
 /** Absolute. */

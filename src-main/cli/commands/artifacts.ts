@@ -1,13 +1,19 @@
 import type { Command } from 'commander';
+import type { z } from 'zod';
+import type { artifactListSchema } from '#shared/api/jobs.ts';
 import { artifactTitle, type ArtifactView } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
+import type { ApiClient } from '../api-client.ts';
 import { getArtifact } from '../artifact-get.ts';
 import { putArtifact, type PutOptions, type PutResult } from '../artifact-put.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { Exit, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderTable } from '../table.ts';
 import { bytes, duration, plural, printable, wrap } from '../text.ts';
+
+type ArtifactList = z.infer<typeof artifactListSchema>;
+const pageSize = 1_000;
 
 export const addArtifactCommands: AddCommands = ({ add, act, group }) => {
   const artifacts = group('artifacts', 'files and folders that jobs use and make', (context) =>
@@ -44,7 +50,7 @@ export function putPath(context: CommandContext, path: string): Promise<PutResul
 }
 
 async function listArtifacts({ api, io, json, width }: CommandContext, all: boolean): Promise<void> {
-  const answer = await api.call('artifacts', { query: { partial: all ? '1' : '0' } });
+  const answer = await everyArtifact(api, all ? '1' : '0');
   if (json) return io.out(`${JSON.stringify(answer)}\n`);
   const { leftOut } = answer;
   const hidden =
@@ -82,6 +88,22 @@ async function listArtifacts({ api, io, json, width }: CommandContext, all: bool
   io.out(`${bytes(answer.usedBytes)} of ${bytes(answer.quotaBytes)} used.\n${others}`);
 }
 
+/** Page by page, so that no answer is without bound; what moved between two pages meanwhile is there once. */
+async function everyArtifact(api: ApiClient, partial: '0' | '1'): Promise<ArtifactList> {
+  const page = (from: number) =>
+    api.call('artifacts', { query: { partial, from: String(from), limit: String(pageSize) } });
+  const first = await page(0);
+  const found = new Map(first.artifacts.map((one) => [one.id, one]));
+  let from = first.artifacts.length;
+  while (from > 0 && from < first.total) {
+    const { artifacts } = await page(from);
+    if (artifacts.length === 0) break;
+    from += artifacts.length;
+    for (const one of artifacts) found.set(one.id, one);
+  }
+  return { ...first, artifacts: [...found.values()] };
+}
+
 /** As short as it can be: names need the room. */
 function keptBy({ pinned, jobs, collectableAt }: ArtifactView, now: number): string {
   if (jobs.length > 0) return `by ${plural(jobs.length, 'job')}`;
@@ -98,7 +120,8 @@ async function put(context: CommandContext, path: string, options: PutOptions): 
   const { io, json } = context;
   if (json) return io.out(`${JSON.stringify({ ...artifact, sentBytes })}\n`);
   const sent = sentBytes === artifact.bytes ? '' : `, of which ${bytes(sentBytes)} had to be sent`;
-  io.out(
+  tell(
+    io,
     `${printable(artifact.name)} is artifact ${artifact.id.slice(0, 12)} (${bytes(artifact.bytes)}${sent}).\n`,
   );
 }
@@ -116,7 +139,7 @@ async function get(
   );
   const { io, json } = context;
   if (json) return io.out(`${JSON.stringify({ ...artifact, path })}\n`);
-  io.out(`${printable(artifact.name)} (${bytes(artifact.bytes)}) is at ${printable(path)}.\n`);
+  tell(io, `${printable(artifact.name)} (${bytes(artifact.bytes)}) is at ${printable(path)}.\n`);
 }
 
 async function remove({ api, io, json }: CommandContext, refs: readonly string[]): Promise<void> {
@@ -130,7 +153,7 @@ async function remove({ api, io, json }: CommandContext, refs: readonly string[]
   for (const { name, jobs } of removed) {
     const why =
       jobs.length > 0 ? `when ${plural(jobs.length, 'job')} is removed too` : 'after its grace time';
-    io.out(`${printable(name)} is not kept any more; it goes ${why}.\n`);
+    tell(io, `${printable(name)} is not kept any more; it goes ${why}.\n`);
   }
 }
 

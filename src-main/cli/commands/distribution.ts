@@ -3,7 +3,7 @@ import type { DeploymentView } from '#shared/domain/deployment.ts';
 import type { JobView } from '#shared/domain/job.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { parseSplit } from '../arguments.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import { jobName } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
@@ -65,13 +65,13 @@ async function showDistribution(context: CommandContext, id: string): Promise<vo
   if (found.kind === 'deployment') {
     const { deployment } = found;
     if (json) return io.out(`${JSON.stringify(deployment)}\n`);
-    io.out(`${printable(deployment.model)} (${deployment.id}), as it was loaded:\n\n`);
+    tell(io, `${printable(deployment.model)} (${deployment.id}), as it was loaded:\n\n`);
     return io.out(deployment.stages.length > 0 ? stagesTable(context, deployment) : 'Nothing of it runs.\n');
   }
   const { job } = found;
   if (json) return io.out(`${JSON.stringify(job)}\n`);
   const how = job.distribution === 'auto' ? 'by speed' : 'by hand';
-  io.out(`${jobName(job)} is ${job.status}, shares ${how}:\n\n`);
+  tell(io, `${jobName(job)} is ${job.status}, shares ${how}:\n\n`);
   io.out(job.shares.length > 0 ? sharesTable(job, width) : 'No machine has a share of it yet.\n');
 }
 
@@ -98,7 +98,7 @@ async function setDistribution(
   }
   const job = await api.call('setDistribution', { params: { job: found.job.id }, body });
   if (json) return io.out(`${JSON.stringify(job)}\n`);
-  io.out(`${jobName(job)} has shares ${shares === null ? 'by speed' : 'by hand'} from now on.\n`);
+  tell(io, `${jobName(job)} has shares ${shares === null ? 'by speed' : 'by hand'} from now on.\n`);
   if (job.shares.length > 0) io.out(`\n${sharesTable(job, width)}`);
 }
 

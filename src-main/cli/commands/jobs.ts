@@ -3,7 +3,7 @@ import { jobStatusSchema, partitionStatusSchema } from '#shared/domain/job.ts';
 import type { JobSummary, JobView, PartitionView, ShareView } from '#shared/domain/job.ts';
 import { jobJsonSchema } from '#shared/domain/job-schema.ts';
 import { parseWhole } from '../arguments.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { describeError, Exit, exitCodes, UsageError } from '../failure.ts';
 import {
   amount,
@@ -332,7 +332,7 @@ async function getJob(context: CommandContext, ref: string, directory: string | 
       ? `The result (${size}) is at ${printable(only.path)}`
       : `${plural(results.length, 'result')} (${size}) are in ${printable(root)}`;
   const before = here === 0 ? '' : here === results.length ? ', as before' : `, ${here} of them as before`;
-  io.out(`${what}${before}.\n`);
+  tell(io, `${what}${before}.\n`);
 }
 
 async function showSpec({ api, io }: CommandContext, job: string): Promise<void> {
@@ -343,13 +343,13 @@ async function showSpec({ api, io }: CommandContext, job: string): Promise<void>
 async function cancelJob({ api, io, json }: CommandContext, job: string): Promise<void> {
   const view = await api.call('cancelJob', { params: { job } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
-  io.out(`${jobName(view)} ${view.status === 'cancelled' ? 'is cancelled' : 'is being cancelled'}.\n`);
+  tell(io, `${jobName(view)} ${view.status === 'cancelled' ? 'is cancelled' : 'is being cancelled'}.\n`);
 }
 
 async function retryJob({ api, io, json }: CommandContext, job: string): Promise<void> {
   const view = await api.call('retryJob', { params: { job } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
-  io.out(`${jobName(view)} is tried again.\nWait for it with "covey jobs wait ${view.id}".\n`);
+  tell(io, `${jobName(view)} is tried again.\nWait for it with "covey jobs wait ${view.id}".\n`);
 }
 
 /** Results go with it, so it asks once. */
@@ -365,5 +365,6 @@ async function removeJob(context: CommandContext, ref: string, yes: boolean): Pr
     }
   }
   const answer = await api.call('removeJob', { params: { job: job.id } });
-  io.out(json ? `${JSON.stringify(answer)}\n` : `${jobName(job)} is removed.\n`);
+  if (json) return io.out(`${JSON.stringify(answer)}\n`);
+  tell(io, `${jobName(job)} is removed.\n`);
 }

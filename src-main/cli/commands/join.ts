@@ -2,7 +2,7 @@ import type { JoinView, StartJoinBody } from '#shared/api/joining.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { shortNodeId } from '#shared/lib/ids.ts';
 import { bigDigits, spacedCode } from '../big-digits.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { Exit, UsageError, exitCodes } from '../failure.ts';
 import { duration, printable } from '../text.ts';
 
@@ -42,11 +42,8 @@ export async function leaveCovey({ api, io, json }: CommandContext, yes: boolean
     }
   }
   const self = await api.call('leave', { timeoutMs: 60_000 });
-  io.out(
-    json
-      ? `${JSON.stringify(self)}\n`
-      : `This machine has left the covey of ${name}.\nThere, "covey remove" takes it off the list.\n`,
-  );
+  if (json) return io.out(`${JSON.stringify(self)}\n`);
+  tell(io, `This machine has left the covey of ${name}.\nThere, "covey remove" takes it off the list.\n`);
 }
 
 async function bodyOf({ io }: CommandContext, target: string | undefined): Promise<StartJoinBody> {
@@ -101,9 +98,8 @@ async function follow(
     switch (view.phase) {
       case 'joined': {
         const name = controllerName(view);
-        return io.out(
-          json ? `${JSON.stringify(view)}\n` : `This machine now belongs to the covey of ${name}.\n`,
-        );
+        if (json) return io.out(`${JSON.stringify(view)}\n`);
+        return tell(io, `This machine now belongs to the covey of ${name}.\n`);
       }
       case 'failed':
         throw CoveyError.fromBody(

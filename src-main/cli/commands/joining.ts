@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { pairingCodeSchema, type PendingView } from '#shared/api/joining.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { shortNodeId } from '#shared/lib/ids.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderTable } from '../table.ts';
@@ -116,7 +116,8 @@ async function approve({ api, io, json }: CommandContext, words: readonly string
   const view = await api.call('approve', { body: { code: code.data } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
   const name = printable(view.name);
-  io.out(
+  tell(
+    io,
     view.confirmed
       ? `${name} is let in.\n`
       : `The number is that of ${name}. Confirm it there too: then the machine is let in.\n`,
@@ -127,7 +128,8 @@ async function deny({ api, io, json }: CommandContext, id: string, block: boolea
   const view = await api.call('deny', { params: { id }, body: { block } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
   const name = printable(view.name);
-  io.out(
+  tell(
+    io,
     block ? `${name} is denied and blocked. Undo with "covey unblock ${view.id}".\n` : `${name} is denied.\n`,
   );
 }

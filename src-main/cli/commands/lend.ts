@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { LendState } from '#shared/domain/lend.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { lendFields, lendValues, parseLendValue } from '../lend-values.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields } from '../table.ts';
@@ -31,7 +31,7 @@ async function showLend({ api, io, json, style }: CommandContext): Promise<void>
   const [self, { settings }] = [await api.call('self'), await api.call('settings')];
   if (json) return io.out(`${JSON.stringify({ state: self.lend, rules: settings.lend })}\n`);
   io.out(`${headline(self.lend, io.now(), style)}\n`);
-  for (const { message } of self.lend?.heldBackBy ?? []) io.out(`  ${printable(message)}\n`);
+  for (const { message } of self.lend?.heldBackBy ?? []) tell(io, `  ${printable(message)}\n`);
   io.out(renderFields(lendFields(settings.lend)));
   for (const { rule, reason } of self.lend?.unavailable ?? []) {
     io.err(`warning: the rule "${rule}" has no effect here: ${printable(reason)}\n`);
@@ -56,7 +56,8 @@ async function switchLending(context: CommandContext, enabled: boolean): Promise
       'This machine is not lent any more. What runs here for the covey goes: requests\nmay finish within 30 s.\n',
     );
   }
-  io.out(
+  tell(
+    io,
     state?.lending === false
       ? 'Lending is switched on, but other rules hold it back now:\n' +
           state.heldBackBy.map(({ message }) => `  ${printable(message)}\n`).join('')

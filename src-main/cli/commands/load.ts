@@ -3,7 +3,7 @@ import type { LoadBody } from '#shared/api/schema.ts';
 import type { DeploymentView } from '#shared/domain/deployment.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { parseList, parseSplit, parseWhole } from '../arguments.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { Exit, describeError, exitCodes } from '../failure.ts';
 import { createLiveLine } from '../live-line.ts';
 import { localPath } from '../local-path.ts';
@@ -80,7 +80,8 @@ export async function loadModel(context: CommandContext, model: string, options:
   const accepted = await api.call('load', { body: loadBody(source, options), timeoutMs: 60_000 });
   if (!options.wait) {
     if (json) return io.out(`${JSON.stringify(accepted)}\n`);
-    return io.out(
+    return tell(
+      io,
       accepted.status === 'ready'
         ? `${printable(accepted.model)} is ready (${accepted.id}).\n`
         : `${printable(accepted.model)} loads as ${accepted.id}.\nWatch it with "covey deployments info ${accepted.id}".\n`,
@@ -90,9 +91,9 @@ export async function loadModel(context: CommandContext, model: string, options:
   if (json) return io.out(`${JSON.stringify(ready)}\n`);
   const took =
     accepted.status === 'ready' ? 'was ready already' : `is ready after ${duration(io.now() - startedAt)}`;
-  io.out(`${printable(ready.model)} ${took} (${ready.id}).\n\n`);
+  tell(io, `${printable(ready.model)} ${took} (${ready.id}).\n\n`);
   io.out(stagesTable(context, ready));
-  io.out(`\nEndpoint ${api.baseUrl}/v1, model name "${printable(ready.model)}".\n`);
+  tell(io, `\nEndpoint ${api.baseUrl}/v1, model name "${printable(ready.model)}".\n`);
 }
 
 function loadBody(model: string, options: LoadOptions): LoadBody {
@@ -209,12 +210,15 @@ export function progressText(view: DeploymentView, now: number): [step: string, 
 export async function unloadModel({ api, io, json }: CommandContext, ref: string): Promise<void> {
   const view = await api.call('unload', { params: { id: ref } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
-  io.out(`${printable(view.model)} (${view.id}) is being unloaded.\n`);
+  tell(io, `${printable(view.model)} (${view.id}) is being unloaded.\n`);
 }
 
 export async function retryModel({ api, io, json }: CommandContext, ref: string): Promise<void> {
   const view = await api.call('retry', { params: { id: ref } });
   if (json) return io.out(`${JSON.stringify(view)}\n`);
   const { id } = view;
-  io.out(`${printable(view.model)} (${id}) is tried again.\nWatch it with "covey deployments info ${id}".\n`);
+  tell(
+    io,
+    `${printable(view.model)} (${id}) is tried again.\nWatch it with "covey deployments info ${id}".\n`,
+  );
 }

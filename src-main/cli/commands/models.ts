@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { ModelView, TransferView } from '#shared/api/schema.ts';
 import { CoveyError } from '#shared/errors.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { Exit, exitCodes } from '../failure.ts';
 import { createLiveLine } from '../live-line.ts';
 import { localPath } from '../local-path.ts';
@@ -90,7 +90,7 @@ export async function pullToLibrary(
 function report({ io, json }: CommandContext, transfer: TransferView): void {
   if (json) return io.out(`${JSON.stringify(transfer)}\n`);
   const name = printable(transfer.model ?? transfer.source);
-  io.out(`${name} is in the library (${bytes(transfer.doneBytes)}). Load it with "covey load ${name}".\n`);
+  tell(io, `${name} is in the library (${bytes(transfer.doneBytes)}). Load it with "covey load ${name}".\n`);
 }
 
 /** Resolves when it is done. Ctrl-C cancels it, since nobody else waits for it. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { renameBodySchema } from '#shared/api/dashboard.ts';
 import { parseSeconds } from '../arguments.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { Exit, UsageError, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
 import { duration, plural, printable } from '../text.ts';
@@ -39,7 +39,8 @@ export async function drainNode(
   if (json) return io.out(`${JSON.stringify(node)}\n`);
   const leftMs = Math.max(0, (node.drain?.deadlineAt ?? 0) - io.now());
   const name = printable(node.name);
-  io.out(
+  tell(
+    io,
     node.drain?.completedAt != null
       ? `${name} is drained: nothing runs there. Undo with "covey resume ${name}".\n`
       : `${name} gets no new work; what runs there may finish within ${duration(leftMs)}.\n` +
@@ -52,7 +53,8 @@ async function pauseNode({ api, io, json }: CommandContext, ref: string): Promis
   if (json) return io.out(`${JSON.stringify(node)}\n`);
   const name = printable(node.name);
   const running = node.deployments.length;
-  io.out(
+  tell(
+    io,
     `${name} is paused: it gets no new work` +
       (running === 0
         ? '.\n'
@@ -71,7 +73,8 @@ async function renameNode({ api, io, json }: CommandContext, ref: string, name: 
   const before = json ? null : await api.call('node', { params: { node: ref } });
   const node = await api.call('renameNode', { params: { node: before?.id ?? ref }, body: body.data });
   if (json) return io.out(`${JSON.stringify(node)}\n`);
-  io.out(
+  tell(
+    io,
     before?.name === node.name
       ? `It is called ${printable(node.name)} already.\n`
       : `${printable(before?.name ?? ref)} is called ${printable(node.name)} now.\n`,
@@ -81,7 +84,8 @@ async function renameNode({ api, io, json }: CommandContext, ref: string, name: 
 export async function resumeNode({ api, io, json }: CommandContext, ref: string): Promise<void> {
   const node = await api.call('resume', { params: { node: ref } });
   if (json) return io.out(`${JSON.stringify(node)}\n`);
-  io.out(
+  tell(
+    io,
     node.eligible
       ? `${printable(node.name)} takes work again.\n`
       : `${printable(node.name)} is no longer held back, but gets no work: ${printable(node.ineligibleReasons.join('; '))}.\n`,
@@ -107,5 +111,6 @@ export async function removeNode(
     }
   }
   const answer = await api.call('removeNode', { params: { node: node.id } });
-  io.out(json ? `${JSON.stringify(answer)}\n` : `${name} is removed: its key is no longer accepted.\n`);
+  if (json) return io.out(`${JSON.stringify(answer)}\n`);
+  tell(io, `${name} is removed: its key is no longer accepted.\n`);
 }

@@ -7,7 +7,7 @@ import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { JobSpec } from '#shared/domain/job-spec.ts';
 import type { JobView } from '#shared/domain/job.ts';
 import { parseList, parseNumber, parseSeconds, parseSize, parseSplit, parseWhole } from '../arguments.ts';
-import type { CommandContext } from '../context.ts';
+import { tell, type CommandContext } from '../context.ts';
 import { UsageError } from '../failure.ts';
 import { kernelHelp, programHelp } from '../help-text.ts';
 import { checkedSpec, readJobDocument } from '../job-document.ts';
@@ -346,7 +346,7 @@ async function submit(context: CommandContext, spec: JobSpec, base: string, deta
   }
   if (!detach) return finishJob(context, job);
   if (json) return io.out(`${JSON.stringify(job)}\n`);
-  io.out(`${jobName(job)} is submitted.\n"covey jobs wait ${job.id}" waits for it.\n`);
+  tell(io, `${jobName(job)} is submitted.\n"covey jobs wait ${job.id}" waits for it.\n`);
 }
 
 async function programOf(context: CommandContext, words: readonly string[], flags: ProgramFlags) {

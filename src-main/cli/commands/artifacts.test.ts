@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import type { ArtifactView } from '#shared/domain/artifact.ts';
+import type { ArtifactId } from '#shared/lib/ids.ts';
+import { scriptedIo } from '../../../e2e/support/cli-io.ts';
+import { smallFile } from '../../../e2e/support/goldens/artifacts.ts';
+import type { Scripts } from '../../../e2e/support/scripted-api.ts';
+import { useCovey } from '../../../e2e/support/use-covey.ts';
+import { displayWidth } from '../text.ts';
+
+const { covey } = useCovey();
+
+const numbered = (index: number): ArtifactView => ({
+  ...smallFile,
+  id: String(index).padStart(64, '0') as ArtifactId,
+  name: `file-${index}`,
+});
+
+describe('artifacts list', () => {
+  /** As a controller that has `total` of them; one more is used between the first page and the next. */
+  const pages = (total: number): Scripts => ({
+    artifacts: ({ query }) => {
+      const [from, limit] = [Number(query['from']), Number(query['limit'])];
+      const first = from === 0 ? 0 : from - 1;
+      const count = Math.max(0, Math.min(limit, total - first));
+      return {
+        artifacts: Array.from({ length: count }, (_value, index) => numbered(first + index)),
+        total,
+        usedBytes: 16 * total,
+        quotaBytes: 2 ** 36,
+        unneeded: { due: 0, dueBytes: 0, later: 0, laterBytes: 0, nextAt: null },
+      };
+    },
+  });
+
+  it('asks for a bounded number at a time, and shows each once', async () => {
+    const { stdout, api } = await covey('artifacts list --all --json', pages(2_500));
+    expect(api.requests.map(({ query }) => query)).toEqual([
+      { partial: '1', from: '0', limit: '1000' },
+      { partial: '1', from: '1000', limit: '1000' },
+      { partial: '1', from: '2000', limit: '1000' },
+    ]);
+    const { artifacts, total } = JSON.parse(stdout) as { artifacts: ArtifactView[]; total: number };
+    expect(total).toBe(2_500);
+    expect(artifacts.map(({ name }) => name)).toEqual(
+      Array.from({ length: 2_500 }, (_value, index) => `file-${index}`),
+    );
+  });
+
+  it('ends when there are fewer than was said', async () => {
+    const short: Scripts = {
+      artifacts: ({ query }) => ({
+        artifacts: query['from'] === '0' ? [numbered(1)] : [],
+        ...{ total: 9, usedBytes: 16, quotaBytes: 2 ** 36 },
+        unneeded: { due: 0, dueBytes: 0, later: 0, laterBytes: 0, nextAt: null },
+      }),
+    };
+    const { stdout, api } = await covey('artifacts', short);
+    expect(stdout).toContain('file-1');
+    expect(api.requests).toHaveLength(2);
+  });
+});
+
+describe('a long sentence as a result', () => {
+  const name = 'a name that somebody has made rather long for a file of numbers, and longer still';
+  const scripts: Scripts = { artifact: () => ({ ...smallFile, name }), removeArtifact: () => ({}) };
+  const sentence = new RegExp(`^${name} is not kept any more`);
+
+  it('is broken between words on a terminal, at its width', async () => {
+    const io = scriptedIo({ outIsTty: true, columns: 60 });
+    const { stdout } = await covey('artifacts rm x', scripts, io);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.length).toBeGreaterThan(1);
+    for (const line of lines) expect(displayWidth(line), line).toBeLessThanOrEqual(60);
+    expect(lines.join(' ')).toMatch(sentence);
+  });
+
+  it('is one line for a program', async () => {
+    const { stdout } = await covey('artifacts rm x', scripts);
+    expect(stdout.trimEnd()).toMatch(sentence);
+    expect(stdout.trimEnd()).not.toContain('\n');
+  });
+});
