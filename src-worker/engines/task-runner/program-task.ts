@@ -346,6 +346,12 @@ function checkBegun(begun: Begun, name: string): void {
     const message = `there is no program ${JSON.stringify(name)} here (is it one of the inputs?)`;
     throw failure('refused', new CoveyError('program_not_found', message));
   }
+  if (begun.type === 'no-interpreter') {
+    const { interpreter } = begun;
+    const why = interpreter.endsWith('\r') ? ' (its first line ends as on Windows)' : '';
+    const message = `the program ${JSON.stringify(name)} cannot start: its interpreter ${JSON.stringify(interpreter)} is not here${why}`;
+    throw failure('refused', new CoveyError('program_not_found', message));
+  }
   if (begun.type === 'no-sandbox') throw lost(`its sandbox could not be made: ${begun.detail}`);
 }
 
