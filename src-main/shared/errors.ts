@@ -68,7 +68,7 @@ export const errorCatalogue = {
   commands_forbidden: forbidden,
   network_forbidden: forbidden,
   sandbox_unavailable: forbidden,
-  /** A machine has no program of the name that a job asks for. */
+  /** A machine has no program of the name that a job asks for, or not the interpreter of that script. */
   program_not_found: { status: 422, retryable: false, type: 'invalid_request_error' },
   task_failed: { status: 500, retryable: false, type: 'server_error' },
   task_crashed: { status: 500, retryable: true, type: 'server_error' },
