@@ -401,7 +401,7 @@ async function checkMpi(machines: JobMachines): Promise<void> {
   const source = path.join(directory, 'program.c');
   const program = path.join(directory, 'program');
   writeFileSync(source, mpiProgram);
-  execFileSync('mpicc.mpich', ['-o', program, source], { timeout: 60_000 });
+  execFileSync('mpicc.openmpi', ['-o', program, source], { timeout: 60_000 });
   const { id } = await submitGang(machines, {
     ...templateOf('mpi.yaml'),
     inputs: [{ artifact: await machines.put(program), path: 'program' }],

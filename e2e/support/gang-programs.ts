@@ -10,9 +10,9 @@ export const torchMissing = existsSync('/usr/lib/python3/dist-packages/torch/dis
 
 /** The same of MPI. */
 export const mpiMissing =
-  existsSync('/usr/bin/mpiexec.hydra') && existsSync('/usr/bin/mpicc.mpich')
+  existsSync('/usr/bin/mpirun.openmpi') && existsSync('/usr/bin/mpicc.openmpi')
     ? null
-    : 'mpich and libmpich-dev of Debian are not installed';
+    : 'openmpi-bin and libopenmpi-dev of Debian are not installed';
 
 /** Every process of it says who it is and what all of them come to together. */
 export const mpiProgram = `

@@ -12,8 +12,8 @@ const packages = {
   git: 'git',
   bwrap: 'bubblewrap',
   python3: 'python3',
-  'mpiexec.hydra': 'mpich',
-  'mpicc.mpich': 'libmpich-dev',
+  'mpirun.openmpi': 'openmpi-bin',
+  'mpicc.openmpi': 'libopenmpi-dev',
   'aarch64-linux-gnu-g++': 'g++-aarch64-linux-gnu',
   'qemu-aarch64': 'qemu-user',
 };
