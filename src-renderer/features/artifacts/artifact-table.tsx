@@ -81,7 +81,7 @@ export function ArtifactTable() {
         rows={rows}
         columns={columns}
         rowKey={keyOf}
-        minWidth={860}
+        minWidth={934}
         maxHeight={560}
         sort={sort}
         onSort={setSort}
@@ -160,7 +160,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
     {
       id: 'name',
       title: 'Name',
-      width: 'minmax(180px, 3fr)',
+      width: 'minmax(160px, 3fr)',
       sortBy: byServer,
       cell: cell((artifact) => (
         <span className={classes['name']}>
@@ -176,7 +176,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
     {
       id: 'size',
       title: 'Size',
-      width: '110px',
+      width: '92px',
       align: 'right',
       sortBy: byServer,
       cell: cell(({ bytes }) => formatBytes(bytes)),
@@ -192,7 +192,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
     {
       id: 'holders',
       title: 'Machines with it',
-      width: 'minmax(154px, 2fr)',
+      width: 'minmax(168px, 2fr)',
       sortBy: byServer,
       cell: cell(({ holders }) =>
         holders.length === 0 ? (
@@ -212,7 +212,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
       sortBy: byServer,
       cell: cell(({ jobs }) => formatCount(jobs.length)),
     },
-    { id: 'kept', title: 'Kept', width: '150px', cell: cell((artifact) => <Kept artifact={artifact} />) },
+    { id: 'kept', title: 'Kept', width: '140px', cell: cell((artifact) => <Kept artifact={artifact} />) },
     {
       id: 'used',
       title: 'Last used',
@@ -224,7 +224,7 @@ function columnsOf(show: (artifact: ArtifactView) => void): Column<WindowRow<Art
       id: 'actions',
       title: 'Actions',
       titleHidden: true,
-      width: '100px',
+      width: '92px',
       align: 'right',
       pinned: true,
       cell: cell((artifact) => <Actions artifact={artifact} onShow={() => show(artifact)} />),

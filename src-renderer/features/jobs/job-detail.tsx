@@ -72,7 +72,9 @@ export function JobDetail({ id }: { readonly id: string }) {
             <Alert color="gray" icon={<IconInfoCircle size={18} aria-hidden />} title="To know">
               {job.notes.map((note) => (
                 <Text key={note} size="sm" className={classes['anywhere'] ?? ''}>
-                  {plainText(note)}
+                  {plainText(note)
+                    .split('`')
+                    .map((part, index) => (index % 2 === 0 ? part : <code key={index}>{part}</code>))}
                 </Text>
               ))}
             </Alert>

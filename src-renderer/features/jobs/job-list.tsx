@@ -70,7 +70,7 @@ export function JobList() {
             rows={rows}
             columns={columns}
             rowKey={keyOf}
-            minWidth={900}
+            minWidth={800}
             maxHeight="max(360px, calc(100vh - 260px))"
             onRowClick={openRow}
             onRange={onRange}
@@ -201,7 +201,7 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'name',
     title: 'Name',
-    width: 'minmax(150px, 2.5fr)',
+    width: 'minmax(130px, 2.5fr)',
     cell: cell(({ id, name }) => (
       <a className={classes['link']} href={hrefTo('jobs', id)} onClick={stopHere}>
         <Name>{name}</Name>
@@ -211,13 +211,13 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'status',
     title: 'Status',
-    width: '120px',
+    width: '110px',
     cell: liveCell(({ status }) => <JobStatusMark status={status} />),
   },
   {
     id: 'progress',
     title: 'Progress',
-    width: 'minmax(140px, 1.2fr)',
+    width: 'minmax(110px, 1.2fr)',
     cell: liveCell((job) => <ProgressCell job={job} />),
   },
   {

@@ -2,14 +2,7 @@ import type { JobLive } from '#shared/api/dashboard.ts';
 import type { JobKind } from '#shared/domain/job-spec.ts';
 import type { JobStatus, JobSummary, JobView, PartitionStatus, TaskView } from '#shared/domain/job.ts';
 import type { Tone } from '../../components/status.tsx';
-import {
-  formatCount,
-  formatDuration,
-  formatMs,
-  formatPercent,
-  formatShort,
-  plural,
-} from '../../format/format.ts';
+import { formatCount, formatDuration, formatMs, formatPercent, formatShort } from '../../format/format.ts';
 
 export const kindWords: Readonly<Record<JobKind, string>> = {
   kernel: 'Kernel',
@@ -85,10 +78,9 @@ export function unitsText(job: Pick<JobView, 'units' | 'status'>): string {
 }
 
 export function partitionsText({
-  kind,
   partitions: { total, done, running, failed },
-}: Pick<JobView, 'kind' | 'partitions'>): string {
-  const parts = [`${formatCount(done)} of ${plural(total, partWord(kind))} done`];
+}: Pick<JobView, 'partitions'>): string {
+  const parts = [`${formatCount(done)} of ${formatCount(total)} done`];
   if (running > 0) parts.push(`${formatCount(running)} running`);
   if (failed > 0) parts.push(`${formatCount(failed)} failed`);
   return parts.join(', ');

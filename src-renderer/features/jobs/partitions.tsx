@@ -176,7 +176,7 @@ function PartitionTable(props: {
       rows={rows}
       columns={columns}
       rowKey={keyOf}
-      minWidth={900}
+      minWidth={columns.some(({ id }) => id === 'range') ? 936 : 786}
       rowHeight={36}
       maxHeight={480}
       {...(onRange === undefined ? {} : { onRange })}
@@ -199,22 +199,13 @@ function columnsOf(part: string, show: (index: number) => void): readonly Column
     (draw: (view: PartitionView) => React.ReactNode) =>
     (row: Row): React.ReactNode =>
       typeof row === 'number' ? null : draw(row);
+  // In a narrow window the first three are in sight beside what opens the log.
   return [
-    { id: 'index', title: 'Number', width: '84px', align: 'right', cell: (row) => formatCount(indexOf(row)) },
-    {
-      id: 'range',
-      title: 'Range',
-      width: 'minmax(150px, 1.3fr)',
-      cell: cell(({ range }) => {
-        if (range === null) return '—';
-        const [first, last] = [formatCount(range.from), formatCount(range.to - 1)];
-        return first === last ? first : `${first} to ${last}`;
-      }),
-    },
+    { id: 'index', title: 'Number', width: '72px', align: 'right', cell: (row) => formatCount(indexOf(row)) },
     {
       id: 'status',
       title: 'Status',
-      width: '110px',
+      width: '114px',
       cell: cell(({ status }) => {
         const [word, tone] = partitionStatusWords[status];
         return <StatusMark tone={tone}>{word}</StatusMark>;
@@ -223,7 +214,7 @@ function columnsOf(part: string, show: (index: number) => void): readonly Column
     {
       id: 'progress',
       title: 'Progress',
-      width: '120px',
+      width: 'minmax(98px, 0.8fr)',
       cell: cell(({ progress, status }) => (
         <span className={classes['progressCell']}>
           <Meter
@@ -236,6 +227,16 @@ function columnsOf(part: string, show: (index: number) => void): readonly Column
           <span className="number">{formatPercent(progress * 100)}</span>
         </span>
       )),
+    },
+    {
+      id: 'range',
+      title: 'Range',
+      width: 'minmax(150px, 1.3fr)',
+      cell: cell(({ range }) => {
+        if (range === null) return '—';
+        const [first, last] = [formatCount(range.from), formatCount(range.to - 1)];
+        return first === last ? first : `${first} to ${last}`;
+      }),
     },
     {
       id: 'machine',
@@ -267,7 +268,7 @@ function columnsOf(part: string, show: (index: number) => void): readonly Column
       id: 'log',
       title: 'Log',
       titleHidden: true,
-      width: '80px',
+      width: '66px',
       align: 'right',
       pinned: true,
       cell: cell(({ index, attempts }) =>

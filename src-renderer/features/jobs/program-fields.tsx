@@ -134,7 +134,7 @@ export function ProgramFields() {
               label="Network"
               data={[
                 { value: 'none', label: 'none' },
-                { value: 'lan', label: "the machine's, where its owner allows it" },
+                { value: 'lan', label: "the machine's, where allowed" },
               ]}
             />
           </div>

@@ -14,8 +14,17 @@ type Row = ShareView & { readonly colour: string; readonly unit: string };
 /** What each machine has done and is meant to do; one that gets nothing says why. */
 export function Shares({ job }: { readonly job: JobView }) {
   const { shares, units } = job;
-  // Once it is over nothing is planned any more.
-  const shown = useMemo(() => columns.filter(({ id }) => !isFinished(job) || !planned.includes(id)), [job]);
+  const isOver = isFinished(job);
+  const areAllWanted = shares.every(({ whyNot }) => whyNot === null);
+  const shown = useMemo(
+    () =>
+      columns.filter(({ id }) => {
+        // Once it is over nothing is planned any more.
+        if (planned.includes(id)) return !isOver;
+        return id !== 'why' || !areAllWanted;
+      }),
+    [isOver, areAllWanted],
+  );
   const rows = useMemo<Row[]>(
     () =>
       // Always in this order, so that rows and colours stay where they are while shares change.
@@ -47,15 +56,17 @@ export function Shares({ job }: { readonly job: JobView }) {
           />
         ))}
       </div>
-      <DataTable
-        label="Shares of the machines"
-        rows={rows}
-        columns={shown}
-        rowKey={({ nodeId }) => nodeId}
-        minWidth={620}
-        maxHeight={300}
-        rowHeight={36}
-      />
+      <div className={classes['toEdges']}>
+        <DataTable
+          label="Shares of the machines"
+          rows={rows}
+          columns={shown}
+          rowKey={({ nodeId }) => nodeId}
+          minWidth={350 + (isOver ? 0 : 190) + (areAllWanted ? 0 : 160)}
+          maxHeight={300}
+          rowHeight={36}
+        />
+      </div>
     </Section>
   );
 }

@@ -56,7 +56,7 @@ test('a machine whose owner lets no models run on it does other work', () => {
 test('what is missing is said', () => {
   expect(why({}, null)).toBe('runs a version that knows no jobs');
   expect(why({ place: { ...place, nodes: [nodeId('b')] } })).toContain('not among the machines');
-  expect(why({ place: { ...place, os: 'darwin' } })).toBe('runs linux, not darwin');
+  expect(why({ place: { ...place, os: 'darwin' } })).toBe('runs Linux, not macOS');
   expect(why({ place: { ...place, arch: 'arm64' } })).toBe('is x64, not arm64');
   expect(why({ place: { ...place, kernel: 'xor' } })).toBe('does not have the kernel xor');
   expect(why({ place: { ...place, commands: true } })).toBe(

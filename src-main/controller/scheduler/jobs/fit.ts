@@ -24,8 +24,9 @@ export function whyNot(job: JobRecord, node: NodeRecord): string | null {
   const { compute } = node.live;
   if (!compute) return 'runs a version that knows no jobs';
   const os = facts?.hardware.os;
-  if (place.os && os?.platform !== place.os)
-    return `runs ${os?.platform ?? 'another system'}, not ${place.os}`;
+  if (place.os && os?.platform !== place.os) {
+    return `runs ${os === undefined ? 'another system' : systemName(os.platform)}, not ${systemName(place.os)}`;
+  }
   if (place.arch && os?.arch !== place.arch) return `is ${os?.arch ?? 'of another kind'}, not ${place.arch}`;
   const cannot = unable(compute, job);
   if (cannot !== null) return cannot;
@@ -71,4 +72,10 @@ export function slotsFor(
 
 function mebibytes(bytes: number): string {
   return `${Math.floor(bytes / 2 ** 20)} MiB`;
+}
+
+/** As people call it. */
+function systemName(platform: string): string {
+  const names: Readonly<Record<string, string>> = { linux: 'Linux', darwin: 'macOS', win32: 'Windows' };
+  return names[platform] ?? platform;
 }
