@@ -1,13 +1,27 @@
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import type { Download, Locator } from 'playwright-core';
-import { expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import type { JobView } from '#shared/domain/job.ts';
-import type { RunningController } from '../support/cluster.ts';
+import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
+import type { Cluster, RunningController } from '../support/cluster.ts';
+import { startSplitCluster } from '../support/split-cluster.ts';
+import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
-import { accessibilityProblems, takePictures, type Dashboard } from './dashboard.ts';
+import { noBrowser, openBrowser } from './browser.ts';
+import { accessibilityProblems, openDashboard, takePictures, type Dashboard } from './dashboard.ts';
+
+/** Why pages of jobs cannot be tested here; null: they can. */
+export const missing: string | null =
+  noBrowser ?? ((await probeSandbox()).sandbox.kind === 'none' ? 'programs cannot be kept apart here' : null);
 
 /** What tests of the pages of jobs look for again and again. */
 export interface JobsPages {
+  readonly cluster: { readonly current: Cluster };
+  /** Inside of hooks and tests only. */
+  readonly open: () => { readonly controller: RunningController; readonly dashboard: Dashboard };
+  /** What the owners of both machines lend from now on; each says it at the machine itself. */
+  readonly lend: (lend: object) => Promise<void>;
   /** Pictures in all looks; nothing wider than its window, nothing that axe or the console complain of. */
   readonly looksRight: (name: string) => Promise<void>;
   readonly job: (id: string) => Promise<JobView>;
@@ -17,17 +31,55 @@ export interface JobsPages {
   readonly heading: (name: string) => Promise<void>;
   /** On the form of a new job. */
   readonly kindOf: (name: string) => Locator;
+  readonly newJob: (kind: string, name: string) => Promise<void>;
+  readonly submit: () => Promise<void>;
+  /** Presses what downloads, and has the file under the name that the browser was told. */
+  readonly downloaded: (button: Locator) => Promise<{ readonly name: string; readonly bytes: Buffer }>;
   /** Of the job that is shown. */
   readonly shownId: () => string;
 }
 
-/** @param open what there is from the first test on */
-export function jobsPages(
-  open: () => { readonly controller: RunningController; readonly dashboard: Dashboard },
-): JobsPages {
+/**
+ * A controller with two machines, anna and ben, and a browser at its dashboard, for the tests of the enclosing
+ * `describe`, each of which goes on from where the one before it ended.
+ */
+export function useJobsPages(): JobsPages {
+  const cluster = useCluster('file');
+  let close: (() => Promise<void>) | undefined;
+  let opened: (ReturnType<JobsPages['open']> & { readonly lend: JobsPages['lend'] }) | undefined;
+  beforeAll(async () => {
+    const own = (name: string): { dataDirectory: string; api: string } => {
+      const dataDirectory = path.join(cluster.current.directory, name);
+      mkdirSync(dataDirectory, { mode: 0o700 });
+      return { dataDirectory, api: '127.0.0.1:0' };
+    };
+    const { controller, anna, ben } = await startSplitCluster(cluster.current, {
+      anna: own('anna'),
+      ben: own('ben'),
+    });
+    const browser = await openBrowser();
+    ({ close } = browser);
+    opened = {
+      controller,
+      dashboard: await openDashboard(controller, browser.context),
+      async lend(lend) {
+        for (const { client } of [anna, ben]) await client.call('setSettings', { body: { lend } });
+      },
+    };
+  });
+  afterAll(() => close?.());
+
+  const open = (): NonNullable<typeof opened> => {
+    if (opened === undefined) throw new Error('there are no pages outside of a test');
+    return opened;
+  };
   const section = (name: string): Locator => open().dashboard.page.getByRole('region', { name, exact: true });
+  const kindOf = (name: string): Locator => section('Kind of work').getByRole('radio', { name });
   const job = (id: string): Promise<JobView> => open().controller.client.call('job', { params: { job: id } });
   return {
+    cluster,
+    open,
+    lend: (lend) => open().lend(lend),
     section,
     job,
     async looksRight(name) {
@@ -49,11 +101,22 @@ export function jobsPages(
         100,
       ),
     heading: (name) => open().dashboard.page.getByRole('heading', { level: 1, name }).waitFor(),
-    kindOf: (name) => section('Kind of work').getByRole('radio', { name }),
+    kindOf,
+    async newJob(kind, name) {
+      const { dashboard } = open();
+      await dashboard.go('#/jobs/new', 'New job');
+      await kindOf(kind).check();
+      await dashboard.page.getByLabel('Name of the job').fill(name);
+    },
+    submit: () => open().dashboard.page.getByRole('button', { name: 'Submit' }).click(),
+    async downloaded(button) {
+      const [download] = await Promise.all([open().dashboard.page.waitForEvent('download'), button.click()]);
+      return { name: download.suggestedFilename(), bytes: await bytesOf(download) };
+    },
     shownId: () => /#\/jobs\/(j-[0-9a-z]+)/.exec(open().dashboard.page.url())?.[1] ?? '',
   };
 }
 
-export async function bytesOf(download: Download): Promise<Buffer> {
+async function bytesOf(download: Download): Promise<Buffer> {
   return readFileSync(await download.path());
 }

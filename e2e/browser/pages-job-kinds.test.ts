@@ -1,20 +1,12 @@
-import path from 'node:path';
-import { mkdirSync } from 'node:fs';
-import type { BrowserContext, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
+import type { Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { predictChat } from '../../src-worker/models/predictable.ts';
-import type { RunningController, RunningNode } from '../support/cluster.ts';
+import type { RunningController } from '../support/cluster.ts';
 import { predictableModel } from '../support/models.ts';
-import { loadReady, startSplitCluster } from '../support/split-cluster.ts';
-import { useCluster } from '../support/use-cluster.ts';
+import { loadReady } from '../support/split-cluster.ts';
 import { waitFor } from '../support/wait.ts';
-import { noBrowser, openBrowser } from './browser.ts';
-import { openDashboard, type Dashboard } from './dashboard.ts';
-import { bytesOf, jobsPages } from './jobs-pages.ts';
-
-const missing =
-  noBrowser ?? ((await probeSandbox()).sandbox.kind === 'none' ? 'programs cannot be kept apart here' : null);
+import type { Dashboard } from './dashboard.ts';
+import { missing, useJobsPages } from './jobs-pages.ts';
 
 const elements = 2_000_000;
 /** Sums above what a number of JavaScript holds: shown to the last digit. */
@@ -42,40 +34,28 @@ open(os.environ['COVEY_OUTPUT'] + '/heard', 'w').write(heard)
 
 /** Every kind of work as a person asks for it; each test goes on from where the one before it ended. */
 describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${missing})`}`, () => {
-  const cluster = useCluster('file');
+  const {
+    open,
+    lend,
+    looksRight,
+    job,
+    ended,
+    section,
+    heading,
+    kindOf,
+    newJob,
+    submit,
+    downloaded,
+    shownId,
+  } = useJobsPages();
   let controller: RunningController;
-  let machines: readonly RunningNode[];
-  let browser: { context: BrowserContext; close: () => Promise<void> };
   let dashboard: Dashboard;
   let page: Page;
-  beforeAll(async () => {
-    const own = (name: string): { dataDirectory: string; api: string } => {
-      const dataDirectory = path.join(cluster.current.directory, name);
-      mkdirSync(dataDirectory, { mode: 0o700 });
-      return { dataDirectory, api: '127.0.0.1:0' };
-    };
-    const split = await startSplitCluster(cluster.current, { anna: own('anna'), ben: own('ben') });
-    ({ controller } = split);
-    machines = [split.anna, split.ben];
-    browser = await openBrowser();
-    dashboard = await openDashboard(controller, browser.context);
-    page = dashboard.page;
+  beforeAll(() => {
+    ({ controller, dashboard } = open());
+    ({ page } = dashboard);
   });
-  afterAll(() => browser?.close());
 
-  const { looksRight, job, ended, section, heading, kindOf, shownId } = jobsPages(() => ({
-    controller,
-    dashboard,
-  }));
-  /** As owners do it: each at the machine itself. */
-  async function allow(lend: object): Promise<void> {
-    for (const machine of machines) await machine.client.call('setSettings', { body: { lend } });
-  }
-  async function newJob(kind: string, name: string): Promise<void> {
-    await dashboard.go('#/jobs/new', 'New job');
-    await kindOf(kind).check();
-    await page.getByLabel('Name of the job').fill(name);
-  }
   async function upload(field: string, name: string, buffer: Buffer): Promise<void> {
     await page
       .getByLabel(`File to upload: ${field}`)
@@ -89,7 +69,6 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
       60_000,
     );
   }
-  const submit = (): Promise<void> => page.getByRole('button', { name: 'Submit' }).click();
 
   test('where no owner allows programs, form, job and machine say so, and who can change it', async () => {
     const forbidden = page.getByText('No machine runs programs of members now');
@@ -114,7 +93,7 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
     await section('Jobs there')
       .getByText(/programs of members are not allowed/)
       .waitFor();
-    await allow({ kinds: { commands: true } });
+    await lend({ kinds: { commands: true } });
     await section('Jobs there')
       .getByText(/programs of members are allowed/)
       .waitFor();
@@ -212,7 +191,9 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
     const { model } = await loadReady(controller, await predictableModel(), {});
     const questions = Array.from({ length: 24 }, (_, index) => `Question ${index}: once`);
     await newJob('Inference', 'all questions');
-    const lines = questions.map((question) => `${JSON.stringify({ question })}\n`).join('');
+    const lines = [...questions.map((question) => ({ question })), { riddle: 'without a question' }]
+      .map((record) => `${JSON.stringify(record)}\n`)
+      .join('');
     await upload('File with the records', 'questions.jsonl', Buffer.from(lines));
     await page.getByRole('combobox', { name: 'Model' }).click();
     await page.getByRole('option', { name: model }).click();
@@ -221,16 +202,18 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
     await looksRight('job-form-inference');
     await submit();
     await heading('all questions');
-    expect(await ended(shownId(), 120_000)).toMatchObject({ status: 'done', units: { done: 24 } });
-    const download = page.waitForEvent('download');
-    await section('Result')
-      .getByRole('button', { name: /^Download/ })
-      .click();
-    const answers = (await bytesOf(await download))
+    expect(await ended(shownId(), 120_000)).toMatchObject({ status: 'done', units: { done: 25 } });
+    await section('Result').getByText('1 record has no answer').waitFor();
+    const { bytes } = await downloaded(section('Result').getByRole('button', { name: /^Download/ }));
+    const answers = bytes
       .toString()
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as { response: { choices: { message: { content: string } }[] } });
+    expect(answers.pop()).toMatchObject({
+      record: 24,
+      error: { message: expect.stringContaining('question') },
+    });
     expect(answers.map(({ response }) => response.choices[0]?.message.content.trim())).toEqual(
       questions.map((content) => predictChat([{ role: 'user', content }], 12).trim()),
     );
@@ -238,7 +221,7 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
   });
 
   test('ranks of a gang find each other, and each has its log and its output', async () => {
-    await allow({ network: { interface: 'lo', ports: { from: 21_400, to: 21_799 } } });
+    await lend({ network: { interface: 'lo', ports: { from: 21_400, to: 21_799 } } });
     await newJob('Gang', 'two that talk');
     await section('Program').getByText('A script', { exact: true }).click();
     await page.getByRole('textbox', { name: 'Script' }).fill(rendezvous);
@@ -259,9 +242,8 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'detached' });
     }
-    const download = page.waitForEvent('download');
-    await page.getByRole('button', { name: 'Download 0/heard' }).click();
-    expect((await bytesOf(await download)).toString()).toBe('a word from rank 1');
+    const { bytes } = await downloaded(page.getByRole('button', { name: 'Download 0/heard' }));
+    expect(bytes.toString()).toBe('a word from rank 1');
     await looksRight('job-gang-done');
   });
 
@@ -281,7 +263,7 @@ describe.skipIf(missing !== null)(`kinds of jobs${missing === null ? '' : ` (${m
       .getByText(/^Partition 4 failed 2 times, the last time: .*SIGSEGV/)
       .waitFor();
     await page.getByRole('row', { name: /^4 .*Failed.* 2 .*SIGSEGV/ }).waitFor();
-    await page.getByText('7 of 8 partitions done, 1 failed').waitFor();
+    await page.getByText('7 of 8 done, 1 failed').waitFor();
     await looksRight('job-poison');
     await page.getByRole('button', { name: 'Retry 1 failed partition' }).click();
     await page.getByRole('button', { name: 'Retry 1 failed partition' }).waitFor({ state: 'detached' });

@@ -1,56 +1,47 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import type { BrowserContext, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import type { Page, Route } from 'playwright-core';
+import tar from 'tar-stream';
+import { beforeAll, describe, expect, test } from 'vitest';
 import type { JobView } from '#shared/domain/job.ts';
-import { probeSandbox } from '../../src-worker/engines/task-runner/sandbox/probe-sandbox.ts';
 import type { RunningController } from '../support/cluster.ts';
-import { startSplitCluster } from '../support/split-cluster.ts';
-import { useCluster } from '../support/use-cluster.ts';
 import { waitFor } from '../support/wait.ts';
-import { noBrowser, openBrowser } from './browser.ts';
-import { accessibilityProblems, openDashboard, type Dashboard } from './dashboard.ts';
-import { bytesOf, jobsPages } from './jobs-pages.ts';
+import { accessibilityProblems, type Dashboard } from './dashboard.ts';
+import { missing, useJobsPages } from './jobs-pages.ts';
 
-const missing =
-  noBrowser ?? ((await probeSandbox()).sandbox.kind === 'none' ? 'programs cannot be kept apart here' : null);
 const MiB = 1024 * 1024;
 /** What a hostile member would like to do to whoever looks. */
 const hostile = '<img src=x onerror=alert(1)><b>b.txt';
 
 /** A person's way through jobs and artifacts; each test goes on from where the one before it ended. */
 describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : ` (${missing})`}`, () => {
-  const cluster = useCluster('file');
+  const {
+    cluster,
+    open,
+    lend,
+    looksRight,
+    job,
+    ended,
+    section,
+    heading,
+    kindOf,
+    newJob,
+    submit,
+    downloaded,
+    shownId,
+  } = useJobsPages();
   let controller: RunningController;
-  let browser: { context: BrowserContext; close: () => Promise<void> };
   let dashboard: Dashboard;
   let page: Page;
-  let directory: string;
   beforeAll(async () => {
-    directory = cluster.current.directory;
-    // Their owner lends them for programs of others.
-    const willing = (name: string): { dataDirectory: string } => {
-      const dataDirectory = path.join(directory, name);
-      mkdirSync(dataDirectory, { mode: 0o700 });
-      const config = JSON.stringify({ lend: { kinds: { commands: true } } });
-      writeFileSync(path.join(dataDirectory, 'config.json'), config, { mode: 0o600 });
-      return { dataDirectory };
-    };
-    ({ controller } = await startSplitCluster(cluster.current, {
-      anna: willing('anna'),
-      ben: willing('ben'),
-    }));
-    browser = await openBrowser();
-    dashboard = await openDashboard(controller, browser.context);
-    page = dashboard.page;
+    ({ controller, dashboard } = open());
+    ({ page } = dashboard);
+    await lend({ kinds: { commands: true } });
   });
-  afterAll(() => browser?.close());
 
-  const { looksRight, job, ended, section, heading, kindOf, shownId } = jobsPages(() => ({
-    controller,
-    dashboard,
-  }));
   const artifacts = async () => (await controller.client.call('artifacts')).artifacts;
   const hash = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -80,14 +71,12 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
       await page.getByText('Uploaded').nth(3).waitFor();
       const found = (await artifacts()).find(({ name }) => name === 'big.bin');
       expect(found).toMatchObject({ id: hash(big), bytes: big.length, pinned: true });
-      const download = page.waitForEvent('download');
-      await page.getByRole('button', { name: 'Download big.bin' }).click();
-      expect((await download).suggestedFilename()).toBe('big.bin');
-      expect(hash(await bytesOf(await download))).toBe(hash(big));
+      const { name, bytes } = await downloaded(page.getByRole('button', { name: 'Download big.bin' }));
+      expect([name, hash(bytes)]).toEqual(['big.bin', hash(big)]);
     });
 
     test('a folder is uploaded with its paths', async () => {
-      const folder = path.join(directory, 'tool');
+      const folder = path.join(cluster.current.directory, 'tool');
       mkdirSync(path.join(folder, 'lib'), { recursive: true });
       writeFileSync(path.join(folder, 'run.sh'), '#!/bin/sh\ncat lib/words\n');
       writeFileSync(path.join(folder, 'lib', 'words'), 'hello from the folder\n');
@@ -97,10 +86,9 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
         kind: 'tree',
         files: 2,
       });
-      const download = page.waitForEvent('download');
-      await page.getByRole('button', { name: 'Download tool' }).click();
-      expect((await download).suggestedFilename()).toBe('tool.tar');
-      expect((await bytesOf(await download)).includes('hello from the folder')).toBe(true);
+      const { name, bytes } = await downloaded(page.getByRole('button', { name: 'Download tool' }));
+      expect(name).toBe('tool.tar');
+      expect(bytes.includes('hello from the folder')).toBe(true);
       await looksRight('artifacts');
     });
 
@@ -157,7 +145,7 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
   describe('a new job', () => {
     test('what is wrong is said beside its field; the command and the specification are shown', async () => {
       await dashboard.go('#/jobs/new', 'New job');
-      await page.getByRole('button', { name: 'Submit' }).click();
+      await submit();
       await page.getByText('Is needed.').waitFor();
       expect(await page.evaluate(() => document.activeElement?.getAttribute('aria-invalid'))).toBe('true');
       // Its list of choices opened with it.
@@ -186,7 +174,7 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
     });
 
     test('it is submitted, and its page follows it to its end', async () => {
-      await page.getByRole('button', { name: 'Submit' }).click();
+      await submit();
       await section('Progress').waitFor();
       // The folder's script looks beside itself.
       expect((await ended(shownId())).status).toBe('failed');
@@ -207,7 +195,7 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
       expect(await page.getByLabel('Name of the job').inputValue()).toBe(hostile);
       await page.getByLabel('Name of the job').fill('words');
       await page.getByLabel('Program and arguments').fill(`sh -c 'cd tool && sh run.sh'`);
-      await page.getByRole('button', { name: 'Submit' }).click();
+      await submit();
       await heading('words');
       await page.getByText('Done', { exact: true }).first().waitFor({ timeout: 60_000 });
       await page.getByRole('button', { name: 'Log of partition 1' }).click();
@@ -215,6 +203,32 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
       await page.keyboard.press('Escape');
       const needed = (await artifacts()).find(({ name }) => name === 'tool')?.jobs ?? [];
       expect(needed).toContain(shownId());
+    });
+
+    test('sent twice, and again after an answer that was lost, it is one job', async () => {
+      const keys: (string | undefined)[] = [];
+      const lose = async (route: Route): Promise<void> => {
+        if (route.request().method() !== 'POST') return route.fallback();
+        const isFirst = keys.length === 0;
+        keys.push(route.request().headers()['idempotency-key']);
+        if (!isFirst) return route.continue();
+        await route.fetch();
+        await route.abort('connectionreset');
+      };
+      await newJob('Command', 'once');
+      await page.getByLabel('Program and arguments').fill('true');
+      await page.route('**/api/jobs', lose);
+      await submit();
+      await page.getByText('It may have arrived. Submit it again: it will not run twice.').waitFor();
+      expect(dashboard.problems.splice(0)).toEqual(['Failed to load resource: net::ERR_CONNECTION_RESET']);
+      await looksRight('job-form-no-answer');
+      await page.getByRole('button', { name: 'Submit' }).dblclick();
+      await heading('once');
+      await page.unroute('**/api/jobs', lose);
+      expect([...new Set(keys)]).toEqual([expect.stringMatching(/^[\w-]{36}$/)]);
+      expect(keys.length).toBeGreaterThan(1);
+      const { jobs } = await controller.client.call('jobs');
+      expect(jobs.filter((one) => one.name === 'once').map((one) => one.id)).toEqual([shownId()]);
     });
   });
 
@@ -285,12 +299,8 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
     await dialog.getByText('red <b>bold</b> 1').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
-    const download = page.waitForEvent('download');
-    await section('Result')
-      .getByRole('button', { name: /^Download .*r\.txt/ })
-      .first()
-      .click();
-    expect((await bytesOf(await download)).toString()).toBe('result 0\n');
+    const one = section('Result').getByRole('button', { name: /^Download .*r\.txt/ });
+    expect((await downloaded(one.first())).bytes.toString()).toBe('result 0\n');
     await looksRight('job-failed');
     await page.getByRole('button', { name: 'Retry 1 failed partition' }).click();
     await page.getByRole('button', { name: 'Retry 1 failed partition' }).waitFor({ state: 'detached' });
@@ -299,22 +309,17 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
   });
 
   test('a program over records: the file that comes out is downloaded, the job removed', async () => {
-    await dashboard.go('#/jobs/new', 'New job');
-    await kindOf('Map').check();
+    await newJob('Map', 'a to b');
     await page.getByRole('combobox', { name: 'File with the records' }).click();
     await page.getByRole('option', { name: /^rows\.jsonl/ }).click();
     await page.getByLabel('Program and arguments').fill('tr a b');
     await page.getByLabel('Partitions', { exact: true }).fill('2');
-    await page.getByLabel('Name of the job').fill('a to b');
     await looksRight('job-form-map');
-    await page.getByRole('button', { name: 'Submit' }).click();
+    await submit();
     await heading('a to b');
     expect(await ended(shownId())).toMatchObject({ status: 'done' });
-    const download = page.waitForEvent('download');
-    await section('Result')
-      .getByRole('button', { name: /^Download/ })
-      .click();
-    expect((await bytesOf(await download)).toString()).toBe('{"b":1}\n{"b":2}\n{"b":3}\n');
+    const { bytes } = await downloaded(section('Result').getByRole('button', { name: /^Download/ }));
+    expect(bytes.toString()).toBe('{"b":1}\n{"b":2}\n{"b":3}\n');
     await looksRight('job-done');
     await page.getByRole('button', { name: /^More actions/ }).click();
     await page.getByRole('menuitem', { name: 'Remove' }).click();
@@ -322,6 +327,51 @@ describe.skipIf(missing !== null)(`jobs and artifacts${missing === null ? '' : `
     await heading('Jobs');
     await page.getByRole('link', { name: 'one bad' }).waitFor();
     expect(await page.getByRole('link', { name: 'a to b' }).count()).toBe(0);
+  });
+
+  test('all results come as one archive, under the names that the job gave them', async () => {
+    const script =
+      'echo picture $COVEY_INDEX > $COVEY_OUTPUT/frame.png; mkdir -p $COVEY_OUTPUT/notes/deep; ' +
+      'echo a note > $COVEY_OUTPUT/notes/deep/one.txt; echo more > $COVEY_OUTPUT/notes/two';
+    const { id } = await run({
+      kind: 'command',
+      name: 'film: part 1/2',
+      script,
+      partitions: 3,
+      outputs: [{ path: 'frame.png' }, { path: 'notes' }],
+    });
+    expect(await ended(id)).toMatchObject({ status: 'done', result: { missing: 0 } });
+    await dashboard.go(`#/jobs/${id}`, 'film: part 1/2');
+    const { name, bytes } = await downloaded(page.getByRole('button', { name: /^Download all/ }));
+    expect(name).toBe('film_ part 1_2.tar');
+    const held: Record<string, string> = {};
+    const extract = tar.extract();
+    Readable.from(bytes).pipe(extract);
+    for await (const entry of extract) held[entry.header.name] = await text(entry);
+    const of = (index: number): [string, string][] => [
+      [`${index}/frame.png`, `picture ${index}\n`],
+      [`${index}/notes`, ''],
+      [`${index}/notes/deep`, ''],
+      [`${index}/notes/deep/one.txt`, 'a note\n'],
+      [`${index}/notes/two`, 'more\n'],
+    ];
+    expect(held).toEqual(Object.fromEntries([0, 1, 2].flatMap(of)));
+    await looksRight('job-results');
+  });
+
+  test('what became of a job is a step away', async () => {
+    await page.getByRole('button', { name: /^More actions/ }).click();
+    await page.getByRole('menuitem', { name: 'Events' }).click();
+    await heading('Events and logs');
+    const list = page.getByRole('list').filter({ hasText: 'is done.' });
+    await list.getByText('film: part 1/2 was submitted.').waitFor();
+    expect(await page.getByRole('combobox', { name: 'Job' }).inputValue()).toBe('film: part 1/2');
+    const messages = await list.getByRole('listitem').allInnerTexts();
+    expect(messages.filter((message) => !message.includes('film: part 1/2'))).toEqual([]);
+    await looksRight('events-job');
+    await page.getByRole('button', { name: 'Clear', exact: true }).click();
+    await list.getByText(/^a to b was removed\./).waitFor();
+    expect(await page.getByRole('combobox', { name: 'Job' }).count()).toBe(0);
   });
 
   test('10,000 partitions: only those in sight exist and are asked for', async () => {

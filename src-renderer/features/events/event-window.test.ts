@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { eventHistoryQuerySchema } from '#shared/api/schema.ts';
-import type { DeploymentId, NodeId } from '#shared/lib/ids.ts';
+import type { DeploymentId, JobId, NodeId } from '#shared/lib/ids.ts';
 import {
   createEventWindow,
   historyQuery,
@@ -65,6 +65,7 @@ describe('a filter', () => {
     level: 'warn',
     nodeId: 'a'.repeat(64) as NodeId,
     deploymentId: 'd-1a2b3c4d' as DeploymentId,
+    jobId: 'j-1a2b3c4d' as JobId,
   };
 
   it('lets through what fits all of it', () => {
@@ -74,6 +75,9 @@ describe('a filter', () => {
     expect(matches(one, { ...noFilter, levels: ['error'] })).toBe(false);
     expect(matches(one, { ...noFilter, nodeId: 'b'.repeat(64) })).toBe(false);
     expect(matches(one, { ...noFilter, deploymentId: 'd-00000000' })).toBe(false);
+    expect(matches(one, { ...noFilter, jobId: 'j-1a2b3c4d' })).toBe(true);
+    expect(matches(one, { ...noFilter, jobId: 'j-00000000' })).toBe(false);
+    expect(matches(event(2), { ...noFilter, jobId: 'j-1a2b3c4d' })).toBe(false);
     expect(matches(one, { ...noFilter, text: 'nothing' })).toBe(false);
     expect(matches(one, { ...noFilter, kinds: ['j', 'k'] })).toBe(true);
     expect(matches(one, { ...noFilter, kinds: ['j'] })).toBe(false);
@@ -83,6 +87,7 @@ describe('a filter', () => {
     const filter = {
       nodeId: 'a'.repeat(64),
       deploymentId: 'd-1a2b3c4d',
+      jobId: 'j-1a2b3c4d',
       levels: ['warn', 'error'],
       kinds: ['j', 'k'],
       text: 'x',
@@ -90,6 +95,7 @@ describe('a filter', () => {
     expect(eventHistoryQuerySchema.parse(historyQuery(filter, 17, 200))).toEqual({
       node: filter.nodeId,
       deployment: filter.deploymentId,
+      job: filter.jobId,
       level: ['warn', 'error'],
       kind: ['j', 'k'],
       text: 'x',
@@ -102,5 +108,6 @@ describe('a filter', () => {
   it('knows whether it is one', () => {
     expect(isFiltered(noFilter)).toBe(false);
     expect(isFiltered({ ...noFilter, text: 'x' })).toBe(true);
+    expect(isFiltered({ ...noFilter, jobId: 'j-1a2b3c4d' })).toBe(true);
   });
 });

@@ -9,23 +9,33 @@ export type EventLevel = ApiEvent['level'];
 export interface EventFilter {
   readonly nodeId: string | null;
   readonly deploymentId: string | null;
+  readonly jobId: string | null;
   readonly levels: readonly EventLevel[];
   readonly kinds: readonly string[];
   readonly text: string;
 }
 
-export const noFilter: EventFilter = { nodeId: null, deploymentId: null, levels: [], kinds: [], text: '' };
+export const noFilter: EventFilter = {
+  nodeId: null,
+  deploymentId: null,
+  jobId: null,
+  levels: [],
+  kinds: [],
+  text: '',
+};
 
-export function isFiltered({ nodeId, deploymentId, levels, kinds, text }: EventFilter): boolean {
-  return nodeId !== null || deploymentId !== null || levels.length > 0 || kinds.length > 0 || text !== '';
+export function isFiltered({ nodeId, deploymentId, jobId, levels, kinds, text }: EventFilter): boolean {
+  const isAboutOne = nodeId !== null || deploymentId !== null || jobId !== null;
+  return isAboutOne || levels.length > 0 || kinds.length > 0 || text !== '';
 }
 
 /** Whether an event belongs into the list, as the controller decides it for pages of the past. */
 export function matches(event: ApiEvent, filter: EventFilter): boolean {
-  const { nodeId, deploymentId, levels, kinds, text } = filter;
+  const { nodeId, deploymentId, jobId, levels, kinds, text } = filter;
   return (
     (nodeId === null || event.nodeId === nodeId) &&
     (deploymentId === null || event.deploymentId === deploymentId) &&
+    (jobId === null || event.jobId === jobId) &&
     (levels.length === 0 || levels.includes(event.level)) &&
     (kinds.length === 0 || kinds.includes(event.kind)) &&
     (text === '' || asciiLower(event.message).includes(asciiLower(text)))
@@ -38,7 +48,7 @@ function asciiLower(text: string): string {
 
 /** The query of `GET /api/events/history` for the page before an event. */
 export function historyQuery(
-  { nodeId, deploymentId, levels, kinds, text }: EventFilter,
+  { nodeId, deploymentId, jobId, levels, kinds, text }: EventFilter,
   before: number | null,
   limit: number,
 ): Record<string, string> {
@@ -47,6 +57,7 @@ export function historyQuery(
     ...(before === null ? {} : { before: String(before) }),
     ...(nodeId === null ? {} : { node: nodeId }),
     ...(deploymentId === null ? {} : { deployment: deploymentId }),
+    ...(jobId === null ? {} : { job: jobId }),
     ...(levels.length === 0 ? {} : { level: levels.join(',') }),
     ...(kinds.length === 0 ? {} : { kind: kinds.join(',') }),
     ...(text === '' ? {} : { text }),

@@ -49,7 +49,12 @@ export function EventsPage() {
   );
 }
 
-/** `#/events?node=ID&deployment=ID`: links from elsewhere. */
+/** `#/events?node=ID&deployment=ID&job=ID`: links from elsewhere. */
 function fromQuery(query: URLSearchParams): EventFilter {
-  return { ...noFilter, nodeId: query.get('node'), deploymentId: query.get('deployment') };
+  return {
+    ...noFilter,
+    nodeId: query.get('node'),
+    deploymentId: query.get('deployment'),
+    jobId: query.get('job'),
+  };
 }

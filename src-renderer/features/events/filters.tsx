@@ -1,7 +1,7 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { plainText } from '../../format/plain-text.ts';
-import { useDeployments, useNodes } from '../../queries/queries.ts';
+import { useDeployments, useNodes, useRead } from '../../queries/queries.ts';
 import { choiceOf, eventSubjects, kindsOf } from './event-kinds.ts';
 import { isFiltered, noFilter, type EventFilter, type EventLevel } from './event-window.ts';
 import classes from './events.module.css';
@@ -14,7 +14,7 @@ const levelChoices: readonly { value: string; label: string; levels: readonly Ev
 
 export function Filters(props: {
   readonly filter: EventFilter;
-  /** What only events have: a model and a kind. */
+  /** What only events have: a model, a job and a kind. */
   readonly forEvents: boolean;
   readonly onChange: (filter: EventFilter) => void;
 }) {
@@ -59,6 +59,9 @@ export function Filters(props: {
           onChange={(deploymentId) => onChange({ ...filter, deploymentId })}
         />
       )}
+      {forEvents && filter.jobId !== null && (
+        <JobChoice id={filter.jobId} onClear={() => onChange({ ...filter, jobId: null })} />
+      )}
       {forEvents && (
         <Select
           aria-label="Kind"
@@ -88,6 +91,21 @@ export function Filters(props: {
         </Button>
       )}
     </div>
+  );
+}
+
+/** The job that a link is about. There are too many to choose from in a list: its own page leads here. */
+function JobChoice({ id, onClear }: { readonly id: string; readonly onClear: () => void }) {
+  const { data } = useRead('job', { params: { job: id } });
+  return (
+    <Select
+      aria-label="Job"
+      clearable
+      clearButtonProps={{ 'aria-label': 'All jobs' }}
+      data={options(data === undefined ? [] : [[id, data.name]], id)}
+      value={id}
+      onChange={onClear}
+    />
   );
 }
 

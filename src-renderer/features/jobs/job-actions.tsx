@@ -6,6 +6,7 @@ import {
   IconDotsVertical,
   IconPlayerStop,
   IconRefresh,
+  IconTimeline,
   IconTrash,
 } from '@tabler/icons-react';
 import type { JobView } from '#shared/domain/job.ts';
@@ -93,6 +94,12 @@ export function JobActions({ job }: { readonly job: JobView }) {
           </Menu.Item>
           <Menu.Item leftSection={<IconCode size={16} aria-hidden />} onClick={() => setShown(true)}>
             Specification
+          </Menu.Item>
+          <Menu.Item
+            leftSection={<IconTimeline size={16} aria-hidden />}
+            onClick={() => navigate(`${hrefTo('events')}?job=${encodeURIComponent(job.id)}`)}
+          >
+            Events
           </Menu.Item>
           {isFinished(job) && (
             <Menu.Item

@@ -2,6 +2,7 @@ import { useMemo, useState, type FormEvent } from 'react';
 import { Alert, Anchor, Button, Collapse, MultiSelect, Radio, SegmentedControl, Text } from '@mantine/core';
 import { IconArrowLeft, IconChevronDown, IconChevronRight, IconPlayerPlay } from '@tabler/icons-react';
 import { jobSpecSchema, type JobKind } from '#shared/domain/job-spec.ts';
+import type { CoveyError } from '#shared/errors.ts';
 import { hrefTo, navigate } from '../../app/router.ts';
 import { CodeBlock } from '../../components/copy.tsx';
 import { Page, Section } from '../../components/page.tsx';
@@ -36,6 +37,7 @@ import classes from './jobs.module.css';
 import { KindFields } from './kind-fields.tsx';
 import { ProgramsForbidden } from './programs-forbidden.tsx';
 import { runCommand } from './run-command.ts';
+import { createSubmissionKeys } from './submission-key.ts';
 
 /** @param from the job whose specification it begins with */
 export function NewJob({ from }: { readonly from: string | null }) {
@@ -67,6 +69,7 @@ function Form({ first }: { readonly first: JobDraft }) {
   const checked = useMemo(() => checkDraft(draft), [draft]);
   const submit = useAction('submitJob', { failed: null, changes: ['jobs', 'artifacts'] });
   const isStale = useIsStale();
+  const [keyOf] = useState(() => createSubmissionKeys(() => crypto.randomUUID()));
   /** The server's word counts for what was sent, not for what has been changed since. */
   const refusal = submit.variables?.body === checked.spec ? submit.error : null;
 
@@ -89,7 +92,10 @@ function Form({ first }: { readonly first: JobDraft }) {
       setTimeout(() => document.querySelector<HTMLElement>('form [aria-invalid="true"]')?.focus());
       return;
     }
-    submit.mutate({ body: checked.spec }, { onSuccess: ({ id }) => navigate(hrefTo('jobs', id)) });
+    submit.mutate(
+      { body: checked.spec, idempotencyKey: keyOf(checked.spec) },
+      { onSuccess: ({ id }) => navigate(hrefTo('jobs', id)) },
+    );
   };
   return (
     <JobFormContext value={form}>
@@ -134,7 +140,17 @@ function Form({ first }: { readonly first: JobDraft }) {
                     ))}
                   </Alert>
                 )}
-                {refusal !== null && <ErrorState title="It was not submitted" error={refusal} />}
+                {refusal !== null && (
+                  <ErrorState
+                    title={mayHaveArrived(refusal) ? 'No answer came' : 'It was not submitted'}
+                    error={refusal}
+                    action={
+                      mayHaveArrived(refusal) ? (
+                        <Text size="sm">It may have arrived. Submit it again: it will not run twice.</Text>
+                      ) : null
+                    }
+                  />
+                )}
                 <div>
                   <Button
                     type="submit"
@@ -152,6 +168,10 @@ function Form({ first }: { readonly first: JobDraft }) {
       </Page>
     </JobFormContext>
   );
+}
+
+function mayHaveArrived({ code }: CoveyError): boolean {
+  return code === 'timeout' || code === 'controller_unreachable' || code === 'shutting_down';
 }
 
 function Where() {

@@ -16,7 +16,7 @@ type ResultArtifact = NonNullable<JobView['result']>['artifacts'][number];
 export function JobResultSection({ job }: { readonly job: JobView }) {
   const { result } = job;
   if (result === null || !isFinished(job)) return null;
-  const { value, artifacts, missing } = result;
+  const { value, artifacts, missing, refused = 0 } = result;
   if (value === null && artifacts.length === 0 && missing === 0) return null;
   return (
     <Section title="Result" actions={artifacts.length > 1 && <DownloadAll job={job} artifacts={artifacts} />}>
@@ -26,20 +26,31 @@ export function JobResultSection({ job }: { readonly job: JobView }) {
             {plural(missing, partWord(job.kind))} {missing === 1 ? 'has' : 'have'} no result.
           </Alert>
         )}
+        {refused > 0 && (
+          <Alert
+            color="yellow"
+            title={`${plural(refused, 'record')} ${refused === 1 ? 'has' : 'have'} no answer`}
+          >
+            {refused === 1 ? 'It has an "error" in its place' : 'They have an "error" in their places'} in the
+            result, which says why: the model refused it, or it could not be read.
+          </Alert>
+        )}
         {value !== null && (
           <div className={classes['value']}>
             <CodeBlock value={valueText(value)} what="the result" />
           </div>
         )}
         {artifacts.length > 0 && (
-          <DataTable
-            label="Results"
-            rows={artifacts}
-            columns={columns}
-            rowKey={({ name, id }) => `${name} ${id}`}
-            minWidth={320}
-            maxHeight={320}
-          />
+          <div className={classes['toEdges']}>
+            <DataTable
+              label="Results"
+              rows={artifacts}
+              columns={columns}
+              rowKey={({ name, id }) => `${name} ${id}`}
+              minWidth={320}
+              maxHeight={320}
+            />
+          </div>
         )}
       </Stack>
     </Section>
