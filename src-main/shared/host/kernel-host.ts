@@ -36,6 +36,8 @@ export type KernelCommand =
       readonly tasks: readonly KernelTask[];
     }
   | { readonly type: 'cancel'; readonly taskIds: readonly TaskId[] }
+  /** Answered by `pong` at once, whatever is being computed. */
+  | { readonly type: 'ping' }
   /** No task of these jobs comes any more: their files may be closed. */
   | { readonly type: 'forget'; readonly jobIds: readonly JobId[] };
 
@@ -58,4 +60,5 @@ export type KernelEvent =
       /** Why there is none. */
       readonly problem: string | null;
     }
-  | { readonly type: 'reports'; readonly reports: readonly KernelReport[] };
+  | { readonly type: 'reports'; readonly reports: readonly KernelReport[] }
+  | { readonly type: 'pong' };

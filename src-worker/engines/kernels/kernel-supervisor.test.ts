@@ -95,8 +95,33 @@ it('ends a host that never begins, and loses its tasks', async () => {
     expect(news).toMatchObject([{ type: 'gone', taskId: id(0), outcome: 'lost' }]);
     supervisor.run(2, [work], tasks(1));
     hosts[1]?.say(hello);
-    await vi.advanceTimersByTimeAsync(30_000);
+    await vi.advanceTimersByTimeAsync(16_000);
     expect(hosts[1]?.killed).toBe(false);
+    supervisor.close();
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+it('ends a host that does not answer any more, and goes on with the next one', async () => {
+  vi.useFakeTimers();
+  try {
+    const { supervisor, hosts, news } = bench();
+    supervisor.run(2, [work], tasks(0, 1));
+    hosts[0]?.say(hello);
+    const started = { type: 'started', taskId: id(0) };
+    hosts[0]?.say({ type: 'reports', reports: [started] });
+    for (let answers = 0; answers < 5; answers += 1) {
+      await vi.advanceTimersByTimeAsync(25_000);
+      expect(hosts[0]?.sent.at(-1)).toEqual({ type: 'ping' });
+      hosts[0]?.say({ type: 'pong' });
+    }
+    expect(hosts[0]?.killed).toBe(false);
+    await vi.advanceTimersByTimeAsync(36_000);
+    expect(hosts[0]?.killed).toBe(true);
+    const error = { code: 'task_crashed', message: 'the kernel host did not answer any more' };
+    expect(news).toEqual([started, { type: 'gone', taskId: id(0), outcome: 'crashed', error }]);
+    expect(hosts[1]?.sent[1]).toMatchObject({ tasks: [{ taskId: id(1) }] });
     supervisor.close();
   } finally {
     vi.useRealTimers();

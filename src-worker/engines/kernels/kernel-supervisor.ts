@@ -31,12 +31,16 @@ export interface KernelSupervisor {
 const helloMs = 15_000;
 /** A host that has had nothing to do for so long ends: it is there again in a tenth of a second. */
 const idleMs = 60_000;
+const pingMs = 5_000;
+/** A host that leaves so many pings in a row unanswered hangs. (Counted, as clocks go on while a computer sleeps.) */
+const unansweredPings = 6;
 
 /**
  * Keeps a kernel host while there is work for it. When one dies:
  * 1. The task that it is known to have been computing ends (as `crashed`; as `lost` when somebody killed the process),
  *    and the others go to the next host.
  * 2. Where it may have been one of several, all go to the next host, each apart: then it is known.
+ * One that no longer answers is ended, and its task with it as if it had crashed.
  */
 export function createKernelSupervisor(options: {
   readonly processHost: ProcessHost;
@@ -50,6 +54,8 @@ export function createKernelSupervisor(options: {
     /** Jobs that it knows. */
     readonly knows: Set<JobId>;
     greeted: boolean;
+    /** Pings since it was last heard. */
+    unanswered: number;
   }
   let host: Host | null = null;
   let low = false;
@@ -82,21 +88,34 @@ export function createKernelSupervisor(options: {
 
   const start = (): Host => {
     const process = options.processHost.fork('kernel-host', { label: 'kernels' });
-    const started: Host = { process, knows: new Set(), greeted: false };
+    const started: Host = { process, knows: new Set(), greeted: false, unanswered: 0 };
     process.onMessage((message) => hear(started, message as KernelEvent));
     const late = setTimeout(() => {
       if (!started.greeted) process.kill();
     }, helloMs);
     late.unref();
+    const pulse = setInterval(() => ping(started), pingMs);
+    pulse.unref();
     process.onExit(({ detail, signal }) => {
       clearTimeout(late);
+      clearInterval(pulse);
       gone(started, detail, signal);
     });
     process.send({ type: 'init', engineDirectory: options.engineDirectory });
     return started;
   };
 
+  const hangs = ({ unanswered }: Host): boolean => unanswered > unansweredPings;
+  const ping = (to: Host): void => {
+    if (!to.greeted || hangs(to)) return;
+    to.unanswered += 1;
+    if (hangs(to)) to.process.kill();
+    else to.process.send({ type: 'ping' });
+  };
+
   const hear = (from: Host, event: KernelEvent): void => {
+    from.unanswered = 0;
+    if (event.type === 'pong') return;
     if (event.type === 'hello') {
       from.greeted = true;
       known = event;
@@ -123,7 +142,7 @@ export function createKernelSupervisor(options: {
     if (host !== ended) return;
     host = null;
     if (closed) return;
-    logger.warn('the kernel host has ended', { reason: detail });
+    logger.warn('the kernel host has ended', { reason: detail, hung: hangs(ended) });
     if (!ended.greeted) {
       const problem = `the kernel host ${detail} before it began`;
       answer({ type: 'hello', library: null, problem });
@@ -149,8 +168,10 @@ export function createKernelSupervisor(options: {
     // 1.
     pending.delete(first.taskId);
     // A library that fails gets another signal, or ends with a code.
-    const outcome = signal === 'SIGKILL' || signal === 'SIGTERM' ? 'lost' : 'crashed';
-    const error = { code: 'task_crashed', message: `the kernel host ${detail}` } as const;
+    const killed = signal === 'SIGKILL' || signal === 'SIGTERM';
+    const outcome = killed && !hangs(ended) ? 'lost' : 'crashed';
+    const what = hangs(ended) ? 'did not answer any more' : detail;
+    const error = { code: 'task_crashed', message: `the kernel host ${what}` } as const;
     options.onNews([{ type: 'gone', taskId: first.taskId, outcome, error }]);
     send([...pending.values()]);
   };

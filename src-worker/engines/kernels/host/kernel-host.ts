@@ -37,6 +37,10 @@ function obey(command: KernelCommand): void {
     void load(command.engineDirectory);
     return;
   }
+  if (command.type === 'ping') {
+    emit({ type: 'pong' });
+    return;
+  }
   if (early) {
     early.push(command);
     return;
