@@ -230,30 +230,40 @@ describe('kill -9 of the controller during decode', () => {
 });
 
 describe('an engine that stands still', () => {
-  test.each([
-    ['rpc-server', ({ ben }: SplitCluster) => ben.engines('ggml-rpc-server')[0]],
-    ['llama-server', ({ anna }: SplitCluster) => anna.engines('llama-server')[0]],
-  ])('kill -STOP of %s during decode is noticed as no progress and treated as loss', async (_name, find) => {
-    const split = await startSplitCluster(cluster.current);
-    const before = await loadReady(split.controller, await heavyModel());
-    const engines = enginesOf(split);
-    const stream = post(split.controller.api, '/v1/completions', {
-      model: before.model,
-      prompt: 'once',
-      max_tokens: 3_500,
-      temperature: 0,
-      stream: true,
-    });
-    await stream.received(2_000);
-    const stoppedAt = Date.now();
-    const victim = find(split);
-    process.kill(victim?.pid ?? 0, 'SIGSTOP');
-    const answer = await stream.done;
-    expect(Date.now() - stoppedAt).toBeLessThan(25_000);
-    expect(answer.cut).toBe(false);
-    expect(readStream(answer.body).error?.code).toMatch(/engine|stream/);
-    await untilReloaded(split, before);
-    expect(engines.filter(stillRuns)).toEqual([]);
+  const engines: readonly [string, (split: SplitCluster) => ProcessInfo | undefined][] = [
+    ['rpc-server', ({ ben }) => ben.engines('ggml-rpc-server')[0]],
+    ['llama-server', ({ anna }) => anna.engines('llama-server')[0]],
+  ];
+
+  // Each in a cluster of its own, both at once: most of it is waiting.
+  test('kill -STOP during decode is noticed as no progress and treated as loss', async () => {
+    const standing = await Promise.all(
+      engines.map(async ([name, find]) => {
+        const split = await startSplitCluster(cluster.current);
+        return { name, find, split, before: await loadReady(split.controller, await heavyModel()) };
+      }),
+    );
+    await Promise.all(
+      standing.map(async ({ name, find, split, before }) => {
+        const running = enginesOf(split);
+        const stream = post(split.controller.api, '/v1/completions', {
+          model: before.model,
+          prompt: 'once',
+          max_tokens: 3_500,
+          temperature: 0,
+          stream: true,
+        });
+        await stream.received(2_000);
+        const stoppedAt = Date.now();
+        process.kill(find(split)?.pid ?? 0, 'SIGSTOP');
+        const answer = await stream.done;
+        expect(Date.now() - stoppedAt, name).toBeLessThan(25_000);
+        expect(answer.cut, name).toBe(false);
+        expect(readStream(answer.body).error?.code, name).toMatch(/engine|stream/);
+        await untilReloaded(split, before);
+        expect(running.filter(stillRuns), name).toEqual([]);
+      }),
+    );
   });
 });
 

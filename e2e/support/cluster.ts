@@ -97,6 +97,7 @@ export function createCluster(): Cluster {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'covey-cluster-'));
   mkdirSync(path.join(directory, 'home'));
   const started: ManagedProcess[] = [];
+  const controllers = new Set<ManagedProcess>();
   const clients: ApiClient[] = [];
   let count = 0;
 
@@ -145,6 +146,7 @@ export function createCluster(): Cluster {
       logFile: path.join(directory, `${name}-${count}.log`),
     });
     started.push(process_);
+    if (role === 'controller') controllers.add(process_);
     const report = await waitFor(
       `${name} to be ready`,
       () => {
@@ -152,7 +154,7 @@ export function createCluster(): Cluster {
         return readReport(readyFile);
       },
       options.readyMs ?? 30_000,
-      50,
+      10,
       NodeEnded,
     );
     const api = await reachApi(report.apiAddress, options.host);
@@ -202,9 +204,12 @@ export function createCluster(): Cluster {
       for (const client of clients) client.close();
       const before = processesOf(started);
       const failures: string[] = [];
-      for (const process_ of [...started].reverse()) {
-        if (process_.hasExited) continue;
-        await process_.stop().catch((error: unknown) => failures.push(String(error)));
+      for (const part of [started.filter((one) => !controllers.has(one)), [...controllers]]) {
+        const running = part.filter((one) => !one.hasExited);
+        const stopping = running.map((one) =>
+          one.stop().catch((error: unknown) => failures.push(String(error))),
+        );
+        await Promise.all(stopping);
       }
       // What was seen before the end and what is seen now: an orphan may have left the tree.
       const leftovers = (): ProcessInfo[] =>
