@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 const unit = [
@@ -22,7 +23,14 @@ export default defineConfig({
   test: {
     projects: [
       {
-        test: { name: 'unit', include: unit, exclude: [...native, ...cluster], testTimeout: 20_000 },
+        test: {
+          name: 'unit',
+          include: unit,
+          exclude: [...native, ...cluster],
+          // Many of these wait more than they compute: also two cores take two files at a time.
+          maxWorkers: Math.max(2, availableParallelism() - 1),
+          testTimeout: 20_000,
+        },
       },
       {
         test: {

@@ -177,7 +177,11 @@ describe.skipIf(missing)(`an attacker on the same network${missing ? ` (${missin
     const rightful = await trespass('right', mallory.dataDirectory);
     expect(rightful['engineTunnel']?.text).toContain('{"ok":true}');
     // ... and for nobody else, on no protocol, at no other machine.
-    const stolen = await trespass('right', anna.dataDirectory);
+    const [stolen, atLeft, atDesk] = await Promise.all([
+      trespass('right', anna.dataDirectory),
+      trespass('left', mallory.dataDirectory),
+      trespass('desk', mallory.dataDirectory),
+    ]);
     for (const way of ['engineHttp', 'engineTunnel', 'pulse'])
       expect(stolen[way]?.text).toMatch(/"grant_invalid"/);
     for (const outcomes of [rightful, stolen]) {
@@ -188,11 +192,9 @@ describe.skipIf(missing)(`an attacker on the same network${missing ? ` (${missin
         expect(outcomes[way]?.text).not.toMatch(/HTTP\/1/);
       }
     }
-    const atLeft = await trespass('left', mallory.dataDirectory);
     for (const way of ['engineHttp', 'engineTunnel', 'pulse'])
       expect(atLeft[way]?.text).toMatch(/"grant_invalid"/);
     // At the controller: no relay that it did not ask for, and its /api is closed without a token.
-    const atDesk = await trespass('desk', mallory.dataDirectory);
     for (const way of ['engineHttp', 'engineTunnel', 'relay'])
       expect(atDesk[way]?.text).toMatch(/"ok":false/);
     expect(atDesk['gateway']?.text).toMatch(/HTTP\/1\.1 401/);
