@@ -14,11 +14,16 @@ const everyMs = 2_000;
 /** Short enough to go unnoticed, longer than a session's tasks are waited for, long enough to be lost. */
 const stopsMs = [500, 1_500, 4_000, 7_000, 10_000, 18_000];
 const absencesMs = [0, 1_000, 6_000];
-const hostPrograms: readonly HostProgram[] = ['kernel-host', 'task-runner'];
+const hostPrograms: readonly HostProgram[] = [
+  'kernel-host',
+  'task-runner',
+  'transport-host',
+  'artifact-hasher',
+];
 
 /**
- * Every two seconds kills (-9) or stops a worker, a process in which work runs, or the controller, and brings it back
- * after a while. Ends with all of them there.
+ * Every two seconds kills (-9) or stops a worker, one of its processes or of the controller's, or the controller, and
+ * brings it back after a while. Ends with all of them there.
  * @returns what it did
  */
 export async function strike(machines: JobMachines, random: Random, durationMs: number): Promise<Blow[]> {
@@ -91,7 +96,7 @@ export async function strike(machines: JobMachines, random: Random, durationMs: 
     const free = nodes.filter((name) => !away.has(name));
     const name = free.length === 0 ? null : random.pick(free);
     if (name === null) continue;
-    const hosts = name === 'hub' ? [] : hostPrograms.flatMap((program) => hostsOf(nodeOf(name), program));
+    const hosts = hostPrograms.flatMap((program) => hostsOf(nodeOf(name), program));
     const host = hosts.length > 0 && random.oneIn(2) ? random.pick(hosts) : null;
     if (host) strikeHost(name, host);
     else strikeNode(name);

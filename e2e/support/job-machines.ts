@@ -61,8 +61,8 @@ export interface JobMachines {
   expectIdle(mark: string): Promise<void>;
 }
 
-/** Processes in which work runs. */
-export type HostProgram = 'kernel-host' | 'task-runner';
+/** Processes of a node beside its main one. */
+export type HostProgram = 'kernel-host' | 'task-runner' | 'transport-host' | 'artifact-hasher';
 export function hostsOf(node: RunningNode, program: HostProgram): ProcessInfo[] {
   const found = node.processes().filter(({ command }) => command.includes(`${program}.js`));
   // What a host has just forked still has its command line.
