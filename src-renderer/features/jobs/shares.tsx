@@ -62,7 +62,7 @@ export function Shares({ job }: { readonly job: JobView }) {
           rows={rows}
           columns={shown}
           rowKey={({ nodeId }) => nodeId}
-          minWidth={350 + (isOver ? 0 : 190) + (areAllWanted ? 0 : 160)}
+          minWidth={354 + (isOver ? 0 : 190) + (areAllWanted ? 0 : 160)}
           maxHeight={300}
           rowHeight={36}
         />
@@ -84,7 +84,7 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'machine',
     title: 'Machine',
-    width: 'minmax(120px, 1.5fr)',
+    width: 'minmax(110px, 1.5fr)',
     sortBy: ({ nodeName }) => nodeName,
     cell: ({ nodeName, colour, whyNot }) => (
       <span className={classes['machineName']}>
@@ -96,7 +96,7 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'done',
     title: 'Done',
-    width: '80px',
+    width: '76px',
     align: 'right',
     sortBy: ({ donePercent }) => donePercent,
     cell: ({ donePercent }) => formatPercent(donePercent),
@@ -120,7 +120,7 @@ const columns: readonly Column<Row>[] = [
   {
     id: 'speed',
     title: 'Speed',
-    width: 'minmax(130px, 1fr)',
+    width: 'minmax(148px, 1fr)',
     align: 'right',
     sortBy: ({ unitsPerS }) => unitsPerS,
     cell: ({ unitsPerS, unit }) => (unitsPerS === null ? '—' : speedText(unitsPerS, unit)),
