@@ -25,7 +25,7 @@ const pictures = [
   { name: 'loaded', from: 'models-1280-light', cut: [0, 0, 1280, 380] },
   { name: 'playground', from: 'playground-1280-light', cut: [0, 0, 1280, 804] },
   { name: 'api', from: 'api-1280-light', cut: [0, 0, 1280, 562] },
-  { name: 'job-running', from: 'job-running-1280-light', cut: [208, 0, 1072, 940] },
+  { name: 'job-running', from: 'job-running-1280-light', cut: [208, 0, 1072, 916] },
   { name: 'artifacts', from: 'artifacts-1280-light', cut: [208, 0, 1072, 880] },
   { name: 'machine-lost', from: 'models-lost-1280-light', cut: [0, 0, 1280, 430] },
   { name: 'lend-rules', from: 'settings-1280-light', cut: [224, 80, 524, 1044] },
