@@ -1,6 +1,6 @@
 import type { JobSummary, JobView, PartitionView, TaskView } from '#shared/domain/job.ts';
 import type { Style } from './context.ts';
-import { duration, percent, plural, truncate } from './text.ts';
+import { duration, percent, plural } from './text.ts';
 
 /** `12`, `9999`, `1.2 M`: three digits and a unit from ten thousand on. */
 export function amount(value: number): string {
@@ -60,25 +60,30 @@ export function isFinished({ status }: JobSummary): boolean {
   return status === 'done' || status === 'failed' || status === 'cancelled';
 }
 
-const progressWidth = 80;
+/** What is left by its speed until now; null: too little is done for telling. */
+export function leftText(job: JobSummary & Pick<JobView, 'remainingMs'>): string | null {
+  if (job.remainingMs === null || (fractionDone(job) ?? 0) < 0.01) return null;
+  return `about ${duration(job.remainingMs)}`;
+}
 
-/** Step and detail for the live line. */
+/** Step and detail for the live line. A bar is there when something has begun. */
 export function progressText(job: JobView): [step: string, detail: string] {
   const fraction = fractionDone(job);
+  const { running, failed } = job.partitions;
   const machines = job.shares.filter((share) => share.running > 0).length;
+  const left = leftText(job);
   const figures = [
-    fraction === null ? '' : `${bar(fraction, 20)} ${percentDone(job)}`,
+    fraction === null || (fraction === 0 && running === 0) ? '' : `${bar(fraction, 20)} ${percentDone(job)}`,
     machines > 0 ? `on ${plural(machines, 'machine')}` : '',
-    job.partitions.failed > 0 ? `${job.partitions.failed} failed` : '',
-    job.remainingMs === null ? '' : `about ${duration(job.remainingMs)} left`,
+    failed > 0 ? `${failed} failed` : '',
+    left === null ? '' : `${left} left`,
   ];
-  const note = job.partitions.running === 0 && !isFinished(job) ? (job.notes.at(-1) ?? '') : '';
-  const detail = figures.filter(Boolean).join(', ');
-  const step = `${job.name}: ${job.status}${note !== '' && detail === '' ? ',' : ''}`;
-  // As the end of this sentence, and not longer than a line.
-  const waits = note.replace(/^It /, '').replace(/\.$/, '');
-  const room = Math.max(24, progressWidth - [step, detail, ''].filter(Boolean).join(' ').length - 2);
-  return [step, [detail, waits && truncate(waits, room)].filter(Boolean).join(', ')];
+  return [`${job.name}: ${job.status}`, figures.filter(Boolean).join(', ')];
+}
+
+/** Why nothing of it runs now, as a whole sentence; null: something does, or nobody says. */
+export function waitReason(job: JobView): string | null {
+  return job.partitions.running > 0 || isFinished(job) ? null : (job.notes.at(-1) ?? null);
 }
 
 export function jobStyle(style: Style, { status }: JobSummary): (text: string) => string {

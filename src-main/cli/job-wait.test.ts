@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { CoveyError } from '#shared/errors.ts';
 import { scriptedIo, type ScriptedIo } from '../../e2e/support/cli-io.ts';
 import { doneJob, exampleJob } from '../../e2e/support/job-views.ts';
 import { useCovey } from '../../e2e/support/use-covey.ts';
@@ -65,5 +66,81 @@ describe('a question whether the job shall end too, that nobody answers', () => 
     const { code, stderr } = await covey('jobs wait sum', { job, cancelJob }, io);
     expect(code, stderr).toBe(1);
     expect(stderr).toContain('was cancelled');
+  });
+});
+
+/** One answer after the other, the last of them for ever. */
+function inTurn(answers: readonly (() => unknown)[]): () => unknown {
+  let at = 0;
+  return () => answers[Math.min(at++, answers.length - 1)]?.();
+}
+
+const times = <T>(count: number, one: T): T[] => Array.from({ length: count }, () => one);
+const count = (text: string, part: string): number => text.split(part).length - 1;
+
+describe('a job that waits', () => {
+  const reason = (who: string): string =>
+    `It waits, no machine can take it now. ${who}: ${'draining, and whoever reads this has to read all of it; '.repeat(4)}end.`;
+  const queued = (note: string) => () =>
+    exampleJob({
+      ...{ status: 'queued', shares: [], remainingMs: null, notes: ['There are only 3.', note] },
+      partitions: { total: 3, waiting: 3, running: 0, done: 0, failed: 0 },
+      units: { unit: 'items', total: 3, done: 0 },
+    });
+  const job = (): (() => unknown) =>
+    inTurn([...times(20, queued(reason('desk'))), ...times(60, queued(reason('attic'))), () => doneJob()]);
+
+  test.each([false, true])('says why in full, once for each reason (terminal: %s)', async (errIsTty) => {
+    const { stderr } = await covey('jobs wait sum', { job: job() }, scriptedIo({ errIsTty }));
+    const lines = stderr.replaceAll('\n', ' ');
+    expect([count(lines, reason('desk')), count(lines, reason('attic'))], stderr).toEqual([1, 1]);
+    expect(stderr).not.toContain('[---');
+    if (errIsTty)
+      expect(Math.max(...stderr.split(/\n|\r/).map((line) => line.length))).toBeLessThanOrEqual(83);
+  });
+
+  test('says nothing of a reason that lasts a moment only', async () => {
+    const { stderr } = await covey('jobs wait sum', {
+      job: inTurn([...times(2, queued(reason('desk'))), () => doneJob()]),
+    });
+    expect(stderr).not.toContain('It waits');
+  });
+});
+
+describe('a controller that does not answer for a while', () => {
+  const away = (): never => {
+    throw new CoveyError('controller_unreachable', 'No covey answers.');
+  };
+
+  test.each([false, true])('is said once, and once when it is back (terminal: %s)', async (errIsTty) => {
+    const job = inTurn([
+      ...times(4, () => exampleJob()),
+      ...times(40, away),
+      ...times(3, () => exampleJob()),
+      doneJob,
+    ]);
+    const { code, stderr } = await covey('jobs wait sum', { job }, scriptedIo({ errIsTty }));
+    expect(code, stderr).toBe(0);
+    const [before = '', during = '', after = ''] = stderr.split(
+      /The controller (?:does not answer|answers again)\./,
+    );
+    expect(during).toContain('It is asked again until it does, for 60 s.');
+    expect(count(stderr, 'The controller does not answer.')).toBe(1);
+    expect(count(stderr, 'The controller answers again.')).toBe(1);
+    expect([before.includes('61%'), during.includes('%')], stderr).toEqual([true, false]);
+    expect(after).toContain('is done');
+  });
+
+  test('is not said of one answer that was missed', async () => {
+    const job = inTurn([...times(4, () => exampleJob()), away, ...times(3, () => exampleJob()), doneJob]);
+    const { stderr } = await covey('jobs wait sum', { job });
+    expect(stderr).not.toContain('The controller');
+  });
+
+  test('is given up after a minute', async () => {
+    const job = inTurn([...times(4, () => exampleJob()), away]);
+    const { code, stderr } = await covey('jobs wait sum', { job });
+    expect(code, stderr).toBe(3);
+    expect(count(stderr, 'The controller does not answer.')).toBe(1);
   });
 });

@@ -2,15 +2,19 @@ import type { JobView } from '#shared/domain/job.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { CommandContext } from './context.ts';
 import { Exit, describeError, exitCodes } from './failure.ts';
-import { isFinished, jobMs, partitionsText, progressText } from './job-text.ts';
+import { isFinished, jobMs, partitionsText, progressText, waitReason } from './job-text.ts';
 import { showFailedOutput } from './failed-part.ts';
 import { resultNotes, resultText } from './job-result-text.ts';
-import { createLiveLine } from './live-line.ts';
+import { createLiveLine, type LiveLine } from './live-line.ts';
 import { duration, plural, printable, wrap } from './text.ts';
 
 const pollMs = 250;
 /** A controller may restart meanwhile: the job is in its records. */
 const awayMs = 60_000;
+/** A shorter silence is not worth a line. */
+const silenceMs = 1_000;
+/** Reasons for waiting that come and go are told at most so often. */
+const reasonEveryMs = 10_000;
 
 export function jobName(job: JobView): string {
   return `${printable(job.name)} (${job.id})`;
@@ -50,22 +54,33 @@ export async function finishJob(context: CommandContext, started: JobView): Prom
 async function untilFinished(context: CommandContext, started: JobView): Promise<JobView> {
   const { api, io } = context;
   const live = createLiveLine(io);
-  const job = { latest: started, heardAt: io.now() };
+  const job: { latest: JobView; heardAt: number; away: CoveyError | null } = {
+    ...{ latest: started, heardAt: io.now(), away: null },
+  };
+  const sayAway = createAwayNotes(live);
+  const sayReason = createReasonNotes(io, live);
   let interrupt = new AbortController();
   const removeListener = io.onInterrupt(() => interrupt.abort());
   const look = async (): Promise<void> => {
     try {
       job.latest = await api.call('job', { params: { job: started.id }, timeoutMs: 10_000 });
       job.heardAt = io.now();
+      job.away = null;
     } catch (error) {
-      const away = error instanceof CoveyError && error.retryable;
-      if (!away || io.now() - job.heardAt > awayMs) throw error;
+      if (!(error instanceof CoveyError) || !error.retryable) throw error;
+      if (io.now() - job.heardAt > awayMs) throw error;
+      if (io.now() - job.heardAt > silenceMs) job.away = error;
     }
   };
   let cancelled = false;
   try {
     while (!isFinished(job.latest)) {
-      live.update(...progressText(job.latest));
+      sayAway(job.away);
+      // What was known before is no progress of now.
+      if (job.away === null) {
+        sayReason(waitReason(job.latest));
+        live.update(...progressText(job.latest));
+      }
       await io.sleep(pollMs, interrupt.signal);
       if (interrupt.signal.aborted) {
         live.end();
@@ -84,6 +99,33 @@ async function untilFinished(context: CommandContext, started: JobView): Promise
     removeListener();
   }
   return job.latest;
+}
+
+/** Says once that the controller is away, and once that it is back. */
+function createAwayNotes(live: LiveLine): (away: CoveyError | null) => void {
+  let wasAway = false;
+  return (away) => {
+    if ((away !== null) === wasAway) return;
+    wasAway = away !== null;
+    if (away === null) return live.note('The controller answers again.');
+    const silent = away.code === 'controller_unreachable' || away.code === 'timeout';
+    const what = silent ? 'The controller does not answer.' : away.message;
+    live.note(`${what} It is asked again until it does, for ${awayMs / 1_000} s.`);
+  };
+}
+
+/** Says why a job waits: in full, when it has waited for a moment, and again when the reason has changed. */
+function createReasonNotes(io: CommandContext['io'], live: LiveLine): (reason: string | null) => void {
+  let since: number | null = null;
+  let said: { readonly reason: string; readonly at: number } | null = null;
+  return (reason) => {
+    const now = io.now();
+    since = reason === null ? null : (since ?? now);
+    if (reason === null || since === null || now - since < silenceMs || reason === said?.reason) return;
+    if (said !== null && now - said.at < reasonEveryMs) return;
+    said = { reason, at: now };
+    live.note(reason);
+  };
 }
 
 /**

@@ -20,18 +20,29 @@ test('off a terminal a line comes when it has changed, details at most every 10 
   expect(io.stderr().split('\n').slice(1, -1)).toEqual(['job: running 0 %', 'job: running 10 %']);
 });
 
-test('a job that waits is one short sentence', () => {
-  const job = {
-    ...exampleJob(),
-    ...{ name: 'nh', status: 'preparing' as const, remainingMs: null, shares: [] },
-    units: { unit: 'records' as const, total: null, done: 0 },
-    partitions: { total: 0, waiting: 0, running: 0, done: 0, failed: 0 },
-  };
-  const line = (note: string): string => progressText({ ...job, notes: [note] }).join(' ');
-  expect(line('It waits its turn behind j-00000001.')).toBe(
-    'nh: preparing, waits its turn behind j-00000001',
-  );
-  expect(
-    line(`It waits, no machine can take it now. ${'alpha: is paused; '.repeat(20)}`).length,
-  ).toBeLessThanOrEqual(80);
+test('a note stays, and the line goes on below it', () => {
+  const io = scriptedIo({ errIsTty: true });
+  const live = createLiveLine(io);
+  live.update('job: queued', '');
+  live.note('It waits.');
+  live.update('job: queued', '');
+  live.end();
+  const lines = io.stderr().split('\r\u001b[K').filter(Boolean);
+  expect(lines).toEqual(['job: queued', 'It waits.\n', 'job: queued']);
+});
+
+test('a job of which nothing has begun has no bar, and at 0 % no time left', () => {
+  const parts = exampleJob().partitions;
+  const units = { unit: 'items', total: 9_000, done: 0 } as const;
+  const waiting = exampleJob({ name: 'nh', status: 'queued', shares: [], units, remainingMs: 600_000 });
+  const text = (running: number, done: number): string =>
+    progressText({
+      ...waiting,
+      partitions: { ...parts, running },
+      units: { ...units, done },
+    }).join(' ');
+  expect(text(0, 0)).toBe('nh: queued ');
+  expect(text(2, 0)).toBe('nh: queued [--------------------] 0%');
+  expect(text(2, 80)).toBe('nh: queued [--------------------] 0%');
+  expect(text(2, 4_500)).toBe('nh: queued [##########----------] 50%, about 10 min left');
 });

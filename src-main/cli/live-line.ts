@@ -11,6 +11,8 @@ export interface LiveLine {
    *   changed after 10 s
    */
   update(step: string, detail: string): void;
+  /** A sentence that stays, above the line. */
+  note(text: string): void;
   /** Takes the rewritten line away, so that the result starts on a clean one. */
   end(): void;
 }
@@ -22,7 +24,16 @@ export function createLiveLine(io: CliIo): LiveLine {
   let lastText = '';
   let lastStep = '';
   let lastAt = 0;
+  const end = (): void => {
+    if (shown) io.err('\r\u001b[K');
+    shown = false;
+  };
   return {
+    end,
+    note(text) {
+      end();
+      io.err(`${printable(text)}\n`);
+    },
     update(step, detail) {
       const text = printable([step, detail].filter(Boolean).join(' '));
       if (io.errIsTty) {
@@ -35,10 +46,6 @@ export function createLiveLine(io: CliIo): LiveLine {
       lastStep = step;
       lastAt = io.now();
       io.err(`${text}\n`);
-    },
-    end() {
-      if (shown) io.err('\r\u001b[K');
-      shown = false;
     },
   };
 }

@@ -10,6 +10,7 @@ import {
   isFinished,
   jobMs,
   jobStyle,
+  leftText,
   partitionsText,
   partitionStyle,
   percentDone,
@@ -197,7 +198,7 @@ export async function showJob(context: CommandContext, ref: string): Promise<voi
       ['Partitions', partitionsText(job)],
       ['Distribution', job.distribution],
       ['Speed', job.unitsPerS === null ? null : `${amount(job.unitsPerS)} ${job.units.unit}/s`],
-      ['Left', job.remainingMs === null ? null : `about ${duration(job.remainingMs)}`],
+      ['Left', leftText(job)],
     ]),
   );
   if (job.error) io.out(`${wrap(`Error: ${describeError(job.error).trimEnd()}`, width).join('\n')}\n`);
