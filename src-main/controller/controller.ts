@@ -88,6 +88,8 @@ export interface Controller {
   readonly runtime: Runtime;
   /** What `/api` tells and does about this machine itself. */
   readonly self: SelfPort;
+  /** Room in the store of artifacts, for the worker in the same process; see `ArtifactService`. */
+  artifactRoom(bytes: number): Promise<() => void>;
   /** For the event list. */
   note(kind: NotedKind, level: 'info' | 'warn' | 'error', message: string): void;
   /** For the doctor of the worker in the same process. */
@@ -416,6 +418,7 @@ export async function createController(options: ControllerOptions): Promise<Cont
       runtime,
       self: self.port,
       note,
+      artifactRoom: (bytes) => artifacts.room(bytes),
       doctorContext: () => self.doctorContext(),
       admitSelf(name) {
         if (!runtime.state.nodes.has(nodeId)) {

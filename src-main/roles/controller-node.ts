@@ -186,7 +186,7 @@ async function lend(
     },
     dialGateway: (signal) => connectSocket(gatewaySocket, signal),
     lend: rules,
-    artifacts: { ...artifacts, shared: true, disk },
+    artifacts: { ...artifacts, shared: { room: (bytes) => controller.artifactRoom(bytes) }, disk },
     onClusterSecret: () => undefined,
     onName: () => undefined,
     onNotice: (notice) => logger.warn(notice.message, { code: notice.code }),

@@ -15,6 +15,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ArtifactStake, TreeManifest } from '#shared/domain/artifact.ts';
 import { manifestFiles } from '#shared/domain/tree-manifest.ts';
 import type { NodeId } from '#shared/lib/ids.ts';
+import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactRead } from '#shared/host/transport.ts';
 import { createHasher, type Hasher } from '../../src-main/nodejs/artifacts/hasher.ts';
 import { openArtifactStore, type ArtifactStore } from '../../src-main/nodejs/artifacts/store.ts';
@@ -23,7 +24,11 @@ import { entries } from '../../src-main/nodejs/entries.ts';
 import { createChildProcessHost } from '../../src-main/nodejs/process-host/child-process-host.ts';
 import { silentLogger } from '../../src-main/nodejs/transport/fixtures.ts';
 import { createLentDisk, type LentDisk } from '../lend/lent-disk.ts';
-import { createArtifactCache, type SessionArtifactCache } from './artifact-cache.ts';
+import {
+  createArtifactCache,
+  type ArtifactCacheOptions,
+  type SessionArtifactCache,
+} from './artifact-cache.ts';
 
 /** The controller answers at once, and every artifact is read from the store `theirs`. */
 const { signal } = new AbortController();
@@ -56,7 +61,7 @@ async function readArtifact({ part, path, grant }: ArtifactRead): Promise<number
   return part.length;
 }
 
-async function open(shared = false): Promise<void> {
+async function open(shared: ArtifactCacheOptions['shared'] = false): Promise<void> {
   store = await openArtifactStore(join(directory, 'artifacts'), now);
   disk = createLentDisk(() => limitBytes);
   cache = await createArtifactCache({
@@ -185,7 +190,7 @@ test('what goes to make room takes no file along of a tree that is coming', asyn
 });
 
 test("beside a controller's own artifacts nothing is counted, written down or dropped here", async () => {
-  await open(true);
+  await open({ room: async () => () => undefined });
   limitBytes = MiB;
   const orphan = await takeInFile(store, hasher, await fileOf(3 * MiB), signal);
   aheadMs = 48 * 3_600_000;
@@ -194,6 +199,30 @@ test("beside a controller's own artifacts nothing is counted, written down or dr
   expect(store.file(orphan.id)).not.toBeNull();
   expect(disk.shareOf('models')).toBe(MiB);
   expect(await readdir(join(store.directory, 'known'))).toEqual([]);
+});
+
+test('of the store of a controller the controller gives the room, or says why there is none', async () => {
+  const asked: number[] = [];
+  let heldBytes = 0;
+  const room = async (bytes: number): Promise<() => void> => {
+    asked.push(bytes);
+    if (bytes > 4 * MiB) throw new CoveyError('artifact_quota', 'This needs more than there is.');
+    heldBytes += bytes;
+    return () => void (heldBytes -= bytes);
+  };
+  await open({ room });
+  await cache.addFile(await fileOf(2 * MiB), signal);
+  const input = await theirFile(3 * MiB);
+  await got(input);
+  expect(asked).toEqual([2 * MiB, 3 * MiB]);
+  expect(heldBytes).toBe(0);
+  const tooLarge = await fileOf(5 * MiB);
+  await expect(cache.addFile(tooLarge, signal)).rejects.toMatchObject({
+    code: 'disk_full',
+    message: 'This needs more than there is.',
+  });
+  expect(await readdir(join(store.directory, 'incoming'))).toEqual([]);
+  expect(store.usedBytes).toBe(5 * MiB);
 });
 
 test('an index entry that was half written is forgotten', async () => {

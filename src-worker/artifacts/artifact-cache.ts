@@ -25,8 +25,8 @@ type FrameOf<T extends ControllerFrame['type']> = Extract<ControllerFrame, { typ
 export interface ArtifactCacheOptions {
   readonly store: ArtifactStore;
   readonly hasher: Hasher;
-  /** The store is the controller's, in the same process: nothing is evicted or reported here. */
-  readonly shared: boolean;
+  /** The store is the controller's, in the same process: nothing is evicted or reported here, and room is its to give. */
+  readonly shared: false | ControllersRoom;
   readonly transport: Pick<Transport, 'readArtifact' | 'addArtifactGrant'>;
   /** What the owner lends of it. */
   readonly disk: LentDisk;
@@ -34,6 +34,14 @@ export interface ArtifactCacheOptions {
   readonly send: (frame: WorkerFrame) => boolean;
   readonly clock: Clock;
   readonly logger: Logger;
+}
+
+export interface ControllersRoom {
+  /**
+   * So many bytes of the controller's store, until what is returned is called.
+   * @throws CoveyError `artifact_quota`
+   */
+  room(bytes: number): Promise<() => void>;
 }
 
 interface Coming {
@@ -198,23 +206,25 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
     return turn;
   };
   /** Makes room, and keeps it until `drop`. @throws CoveyError `disk_full` */
-  const reserve = (stake: Coming['stake']): Promise<{ readonly coming: Coming; readonly drop: () => void }> =>
-    inTurn(async () => {
-      const entry: Coming = { stake, doneBytes: 0 };
+  const reserve = async (
+    stake: Coming['stake'],
+  ): Promise<{ readonly coming: Coming; readonly drop: () => void }> => {
+    const entry: Coming = { stake, doneBytes: 0 };
+    if (options.shared) return { coming: entry, drop: await roomOf(options.shared, stake.bytes) };
+    return inTurn(async () => {
       const { bytes } = stake;
-      if (!options.shared) {
-        await makeRoom(async () => (await lackingBytes(bytes)) <= 0);
-        const lacking = await lackingBytes(bytes);
-        if (lacking > 0) {
-          throw new CoveyError(
-            'disk_full',
-            `This machine has no room for ${Math.ceil(bytes / 1e6)} MB: ${Math.ceil(lacking / 1e6)} MB more than it lends are needed.`,
-          );
-        }
+      await makeRoom(async () => (await lackingBytes(bytes)) <= 0);
+      const lacking = await lackingBytes(bytes);
+      if (lacking > 0) {
+        throw new CoveyError(
+          'disk_full',
+          `This machine has no room for ${Math.ceil(bytes / 1e6)} MB: ${Math.ceil(lacking / 1e6)} MB more than it lends are needed.`,
+        );
       }
       coming.add(entry);
       return { coming: entry, drop: () => void coming.delete(entry) };
     });
+  };
 
   const ensure = async (
     stake: ArtifactStake,
@@ -329,4 +339,15 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
       report.cancel();
     },
   };
+}
+
+/** The controller's refusal is, for a task, that of any machine that has no room. */
+async function roomOf(controller: ControllersRoom, bytes: number): Promise<() => void> {
+  try {
+    return await controller.room(bytes);
+  } catch (thrown) {
+    const error = CoveyError.from(thrown);
+    if (error.code !== 'artifact_quota') throw error;
+    throw new CoveyError('disk_full', error.message, error.details, thrown);
+  }
 }

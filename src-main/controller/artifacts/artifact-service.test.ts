@@ -129,6 +129,19 @@ describe('the quota', () => {
     await service.addBytes(randomBytes(2 * MiB), 'second');
   });
 
+  test('holds for what tasks of the same machine make in the store, and counts what they have asked for', async () => {
+    quotaBytes = 4 * MiB;
+    const release = await service.room(3 * MiB);
+    expect(await refusal(service.room(2 * MiB))).toMatchObject({
+      code: 'artifact_quota',
+      message: expect.stringContaining("needs 3 MB of the controller's store, which has room for 2 MB"),
+    });
+    release();
+    release();
+    (await service.room(4 * MiB))();
+    expect(await refusal(service.room(5 * MiB))).toMatchObject({ code: 'artifact_quota' });
+  });
+
   test('counts what is only announced, so that two who come at once cannot both have the last of it', async () => {
     quotaBytes = 10 * MiB;
     const outcomes = await Promise.allSettled([

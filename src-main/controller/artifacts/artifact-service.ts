@@ -62,6 +62,11 @@ export interface ArtifactService extends Artifacts {
   /** @throws CoveyError `artifact_not_found` */
   remove(ref: string): void;
   collectNow(): Promise<{ removed: number; freedBytes: number }>;
+  /**
+   * Room in the store for what its own machine's tasks make there, kept until what is returned is called (idempotent).
+   * @throws CoveyError `artifact_quota`
+   */
+  room(bytes: number): Promise<() => void>;
   /** To be read from; used from now on. @throws CoveyError `artifact_not_found`, `artifact_corrupt` */
   open(ref: string): Promise<{ readonly row: ArtifactRow; readonly manifest: TreeManifest | null }>;
   filePath(id: ArtifactId): string;
@@ -149,14 +154,22 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       },
     );
   };
-  const withRoom = async <T>(bytes: number, work: () => Promise<T>): Promise<T> => {
+  const room = async (bytes: number): Promise<() => void> => {
     const turn = roomTurn.then(() => reserve(bytes));
     roomTurn = turn.catch(() => undefined);
     await turn;
+    let held = bytes;
+    return () => {
+      reservedBytes -= held;
+      held = 0;
+    };
+  };
+  const withRoom = async <T>(bytes: number, work: () => Promise<T>): Promise<T> => {
+    const release = await room(bytes);
     try {
       return await work();
     } finally {
-      reservedBytes -= bytes;
+      release();
     }
   };
   const uploads = createUploads({
@@ -319,6 +332,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     },
     remove: (ref) => records.unpin(records.find(ref).id),
     collectNow: () => collectOnce(),
+    room,
     async open(ref) {
       const row = records.find(ref);
       records.used(row.id);
