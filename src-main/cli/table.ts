@@ -1,4 +1,4 @@
-import { displayWidth, pad, printable, truncate } from './text.ts';
+import { displayWidth, pad, printable, truncate, truncateInside } from './text.ts';
 
 export interface Column<Row> {
   readonly header: string;
@@ -6,6 +6,8 @@ export interface Column<Row> {
   readonly align?: 'left' | 'right';
   /** May be cut down to this many columns when the table is too wide; without it, never. */
   readonly shrinkTo?: number;
+  /** Where what is missing then is taken away; default: at the end. */
+  readonly cut?: 'inside';
   /** Colours one cell; gets the text as it will stand there. */
   readonly paint?: (text: string, row: Row) => string;
 }
@@ -43,7 +45,8 @@ export function renderTable<Row>(
       columns
         .map((column, index) => {
           const columnWidth = widths[index] ?? 0;
-          const text = truncate(texts[index] ?? '', columnWidth);
+          const shorten = column.cut === 'inside' ? truncateInside : truncate;
+          const text = shorten(texts[index] ?? '', columnWidth);
           const filled = pad(text, columnWidth, column.align);
           return row !== null && column.paint && text !== ''
             ? filled.replace(text, () => column.paint?.(text, row) ?? text)

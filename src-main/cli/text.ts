@@ -45,6 +45,20 @@ export function truncate(text: string, width: number): string {
   return `${kept}…`;
 }
 
+/** The same with the ellipsis inside: for paths, whose ends tell them apart. */
+export function truncateInside(text: string, width: number): string {
+  const over = displayWidth(text) - width;
+  if (over <= 0) return text;
+  const characters = [...text];
+  const endWidth = Math.floor((width * 2) / 3);
+  let end = '';
+  for (let last = characters.pop(); last !== undefined; last = characters.pop()) {
+    if (displayWidth(last + end) > endWidth) break;
+    end = last + end;
+  }
+  return truncate(text, width - displayWidth(end)) + end;
+}
+
 /** Filled with spaces to `width` columns. */
 export function pad(text: string, width: number, align: 'left' | 'right' = 'left'): string {
   const fill = ' '.repeat(Math.max(0, width - displayWidth(text)));

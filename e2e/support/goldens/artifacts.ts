@@ -79,8 +79,21 @@ export const artifactCases: Readonly<Record<string, GoldenCase>> = {
                 ...{ ...smallFile, id: 'e'.repeat(64) as ArtifactId, pinned: false },
                 ...{ name: 'output', collectableAt: at + 3_000_000 },
               },
+              {
+                ...{
+                  ...smallFile,
+                  id: 'f'.repeat(64) as ArtifactId,
+                  bytes: 738_197_504,
+                  jobs: [exampleJobId],
+                },
+                lastUsedAt: at - 9_000_000,
+                resultOf: {
+                  ...{ jobId: exampleJobId, jobName: 'stories260K prompts.jsonl' },
+                  name: '1023/checkpoints/last.safetensors',
+                },
+              },
             ],
-            total: 3,
+            total: 4,
             usedBytes: artifact.bytes,
             quotaBytes: 2 ** 36,
             unneeded,

@@ -4,6 +4,7 @@ import type { ArtifactId } from '#shared/lib/ids.ts';
 import { scriptedIo } from '../../../e2e/support/cli-io.ts';
 import { smallFile } from '../../../e2e/support/goldens/artifacts.ts';
 import type { Scripts } from '../../../e2e/support/scripted-api.ts';
+import { exampleJobId } from '../../../e2e/support/job-views.ts';
 import { useCovey } from '../../../e2e/support/use-covey.ts';
 import { displayWidth } from '../text.ts';
 
@@ -78,5 +79,38 @@ describe('a long sentence as a result', () => {
     const { stdout } = await covey('artifacts rm x', scripts);
     expect(stdout.trimEnd()).toMatch(sentence);
     expect(stdout.trimEnd()).not.toContain('\n');
+  });
+});
+
+describe('a list of results', () => {
+  const list = (width: number, bytes: number) =>
+    covey(
+      'artifacts',
+      {
+        artifacts: () => ({
+          artifacts: [1, 2].map((index) => ({
+            ...numbered(index),
+            ...{ bytes, pinned: index === 1, jobs: [exampleJobId] },
+            resultOf: { jobId: exampleJobId, jobName: 'stories260K prompts', name: `${index}/out.jsonl` },
+          })),
+          ...{ total: 2, usedBytes: 16, quotaBytes: 2 ** 36 },
+          unneeded: { due: 0, dueBytes: 0, later: 0, laterBytes: 0, nextAt: null },
+        }),
+      },
+      scriptedIo({ outIsTty: true, columns: width }),
+    );
+
+  it('has room for names at 80 columns, and shows their ends in less', async () => {
+    const { stdout } = await list(80, 738_197_504);
+    for (const index of [1, 2]) expect(stdout).toContain(`stories260K prompts/${index}/out.jsonl `);
+    const narrow = (await list(70, 738_197_504)).stdout;
+    for (const index of [1, 2]) expect(narrow).toMatch(new RegExp(`…\\S*/${index}/out\\.jsonl `));
+    for (const line of narrow.split('\n')) expect(displayWidth(line), line).toBeLessThanOrEqual(70);
+  });
+
+  it('says of each who keeps it, and where room is, on how many machines it is too', async () => {
+    const { stdout } = await list(120, 16);
+    expect(stdout).toMatch(/ by you, 1 job\n.* by 1 job\n/);
+    expect(stdout).toMatch(/COPIES.*\n.* on 1 machine /);
   });
 });

@@ -9,7 +9,7 @@ import { putArtifact, type PutOptions, type PutResult } from '../artifact-put.ts
 import { tell, type CommandContext } from '../context.ts';
 import { Exit, exitCodes } from '../failure.ts';
 import type { AddCommands } from '../registry.ts';
-import { renderTable } from '../table.ts';
+import { renderTable, type Column } from '../table.ts';
 import { bytes, duration, plural, printable, wrap } from '../text.ts';
 
 type ArtifactList = z.infer<typeof artifactListSchema>;
@@ -68,17 +68,11 @@ async function listArtifacts({ api, io, json, width }: CommandContext, all: bool
     renderTable<ArtifactView>(
       [
         { header: 'ARTIFACT', value: ({ id }) => id.slice(0, 12) },
-        { header: 'NAME', value: artifactTitle, shrinkTo: 8 },
-        {
-          header: 'KIND',
-          value: ({ kind, files }) => (kind === 'file' ? 'file' : `${plural(files, 'file')}`),
-        },
+        { header: 'NAME', value: artifactTitle, shrinkTo: 8, cut: 'inside' },
+        ...(answer.artifacts.some(({ kind }) => kind === 'tree') ? [files] : []),
         { header: 'SIZE', value: (artifact) => bytes(artifact.bytes), align: 'right' },
-        {
-          header: 'AT',
-          value: ({ holders }) => (holders.length === 0 ? 'controller' : plural(holders.length, 'machine')),
-        },
-        { header: 'USED', value: ({ lastUsedAt }) => `${duration(Math.max(0, now - lastUsedAt))} ago` },
+        ...(width < roomyColumns ? [] : [copies]),
+        { header: 'USED', value: ({ lastUsedAt }) => `${briefly(now - lastUsedAt)} ago` },
         { header: 'KEPT', value: (artifact) => keptBy(artifact, now) },
       ],
       answer.artifacts,
@@ -86,6 +80,27 @@ async function listArtifacts({ api, io, json, width }: CommandContext, all: bool
     ),
   );
   io.out(`${bytes(answer.usedBytes)} of ${bytes(answer.quotaBytes)} used.\n${others}`);
+}
+
+/** Names need the room of a narrower terminal. */
+const roomyColumns = 100;
+
+/** Of folders, and there where there are any. */
+const files: Column<ArtifactView> = {
+  header: 'FILES',
+  value: ({ kind, files: count }) => (kind === 'file' ? '' : String(count)),
+  align: 'right',
+};
+
+/** The controller has each of them. */
+const copies: Column<ArtifactView> = {
+  header: 'COPIES',
+  value: ({ holders }) => (holders.length === 0 ? '' : `on ${plural(holders.length, 'machine')}`),
+};
+
+/** `3 h` of `3 h 20 min`. */
+function briefly(ms: number): string {
+  return duration(Math.max(0, ms)).split(' ').slice(0, 2).join(' ');
 }
 
 /** Page by page, so that no answer is without bound; what moved between two pages meanwhile is there once. */
@@ -106,8 +121,8 @@ async function everyArtifact(api: ApiClient, partial: '0' | '1'): Promise<Artifa
 
 /** As short as it can be: names need the room. */
 function keptBy({ pinned, jobs, collectableAt }: ArtifactView, now: number): string {
-  if (jobs.length > 0) return `by ${plural(jobs.length, 'job')}`;
-  if (pinned) return 'by you';
+  const by = [pinned ? 'you' : '', jobs.length > 0 ? plural(jobs.length, 'job') : ''].filter(Boolean);
+  if (by.length > 0) return `by ${by.join(', ')}`;
   const leftMs = (collectableAt ?? now) - now;
   return leftMs > 0 ? `for ${duration(leftMs)}` : 'can go';
 }
@@ -150,10 +165,10 @@ async function remove({ api, io, json }: CommandContext, refs: readonly string[]
     removed.push(await api.call('artifact', { params: { artifact: artifact.id } }));
   }
   if (json) return io.out(`${JSON.stringify({ artifacts: removed })}\n`);
-  for (const { name, jobs } of removed) {
+  for (const { jobs, ...one } of removed) {
     const why =
       jobs.length > 0 ? `when ${plural(jobs.length, 'job')} is removed too` : 'after its grace time';
-    tell(io, `${printable(name)} is not kept any more; it goes ${why}.\n`);
+    tell(io, `${printable(artifactTitle(one))} is not kept any more; it goes ${why}.\n`);
   }
 }
 

@@ -261,6 +261,13 @@ test('results of jobs are listed with their job, what is partial only when it is
   expect([all.artifacts.length, all.leftOut]).toEqual([3, undefined]);
   const found = await service.list(artifactListQuerySchema.parse({ text: 'RENDER/3' }));
   expect(found.artifacts.map(({ id }) => id)).toEqual([result.id]);
+  expect(service.resolve('render/3/frame.png').id).toBe(result.id);
+  expect(service.resolve('frame.png').id).toBe(result.id);
+  expect(() => service.resolve('render/4/frame.png')).toThrow(/There is no artifact/);
+  results.set(part.id, '3/frame.png');
+  expect(() => service.resolve('render/3/frame.png')).toThrow(
+    new RegExp(`2 artifacts are .*name one by its id \\(.*${part.id.slice(0, 12)}`),
+  );
 });
 
 describe('uploads', () => {

@@ -188,6 +188,8 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     }
     return {};
   };
+  const titleOf = (row: ArtifactRow): string => artifactTitle({ name: row.name, ...resultOf(row) });
+  const find = (ref: string): ArtifactRow => records.find(ref, titleOf);
   const view = (row: ArtifactRow): ArtifactView => ({
     id: row.id,
     kind: row.kind,
@@ -204,7 +206,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       .map((nodeId) => ({ nodeId, nodeName: options.member(nodeId)?.name ?? nodeId.slice(0, 12) })),
     collectableAt: records.collectableAt(row),
   });
-  const get = (id: ArtifactId): ArtifactRow => records.get(id) ?? records.find(id);
+  const get = (id: ArtifactId): ArtifactRow => records.get(id) ?? find(id);
   const isWhole = async ({ id, kind }: ArtifactStake): Promise<boolean> =>
     kind === 'file' ? store.file(id) !== null : (await store.tree(id)) !== null;
   const filesOf = async ({ id, kind }: ArtifactStake): Promise<ArtifactId[]> => {
@@ -242,7 +244,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
 
   return {
     resolve(ref) {
-      const { id, kind, bytes } = records.find(ref);
+      const { id, kind, bytes } = find(ref);
       return { id, kind, bytes };
     },
     view: (id) => view(get(id)),
@@ -313,7 +315,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
         jobs: ({ id }: ArtifactRow) => records.jobs(id).length,
         holders: ({ id }: ArtifactRow) => offers.holders(id).length,
         collectableAt: (row: ArtifactRow) => records.collectableAt(row),
-        title: (row: ArtifactRow) => artifactTitle({ name: row.name, ...resultOf(row) }),
+        title: titleOf,
         isSomeones: (row: ArtifactRow) =>
           row.pinned ||
           records.jobs(row.id).some((jobId) => {
@@ -330,11 +332,11 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
       const { stake } = await uploads.finish(uploadId, signal);
       return view(get(stake.id));
     },
-    remove: (ref) => records.unpin(records.find(ref).id),
+    remove: (ref) => records.unpin(find(ref).id),
     collectNow: () => collectOnce(),
     room,
     async open(ref) {
-      const row = records.find(ref);
+      const row = find(ref);
       records.used(row.id);
       const manifest = row.kind === 'tree' ? await store.tree(row.id) : null;
       if (row.kind === 'tree' ? !manifest : !store.file(row.id)) {

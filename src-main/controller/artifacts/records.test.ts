@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ArtifactId, JobId } from '#shared/lib/ids.ts';
-import { createArtifactRecordStore } from '../state/sqlite/artifact-store.ts';
+import { createArtifactRecordStore, type ArtifactRow } from '../state/sqlite/artifact-store.ts';
 import { migrations, openDatabase, type Connection } from '../state/sqlite/database.ts';
 import { createArtifactRecords, type ArtifactRecords } from './records.ts';
 
@@ -23,6 +23,8 @@ const add = (text: string, name: string, pinned = false): ArtifactId => {
   records.add({ id: id(text), kind: 'file', bytes: 5 }, 1, name, pinned);
   return id(text);
 };
+const find = (ref: string, titles: Partial<Record<string, string>> = {}): ArtifactRow =>
+  records.find(ref, (row) => titles[row.id] ?? row.name);
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'covey-records-'));
   now = 10_000;
@@ -44,13 +46,13 @@ test('the tables come to a database of the version before', () => {
 test('an artifact is found by id, by a prefix of 8 digits, and by a name that only it has', () => {
   const one = add('abcdef0123', 'data');
   add('abcdef0199', 'other');
-  expect(records.find(one).id).toBe(one);
-  expect(records.find('ABCDEF0123').id).toBe(one);
-  expect(records.find('data').id).toBe(one);
-  expect(() => records.find('abcdef01')).toThrow(/2 artifacts/);
-  expect(() => records.find('abcdef0')).toThrow(/no artifact/);
+  expect(find(one).id).toBe(one);
+  expect(find('ABCDEF0123').id).toBe(one);
+  expect(find('data').id).toBe(one);
+  expect(() => find('abcdef01')).toThrow(/2 artifacts/);
+  expect(() => find('abcdef0')).toThrow(/no artifact/);
   add('99', 'data');
-  expect(() => records.find('data')).toThrow(/name one by its id/);
+  expect(() => find('data')).toThrow(/name one by its id/);
 });
 
 test('it is needed while it is pinned or a job refers to it, also after a restart; then for the grace time', () => {
@@ -91,4 +93,15 @@ test('putting what is there again pins it under its new name; a result does not 
   expect(records.get(one)).toMatchObject({ name: 'mine', pinned: true, freedAt: null });
   add('1', 'result again');
   expect(records.get(one)).toMatchObject({ name: 'mine', pinned: true });
+});
+
+test('what lists call an artifact goes before what is only its own name', () => {
+  const [mine, result, other] = [add('1', 'frame.png'), add('2', 'frame.png'), add('3', 'frame.png')];
+  const titles = { [result]: 'render/1/frame.png', [other]: 'render/1/frame.png' };
+  expect(find('frame.png', titles).id).toBe(mine);
+  expect(find('render/1/frame.png', { [result]: 'render/1/frame.png' }).id).toBe(result);
+  expect(() => find('render/1/frame.png', titles)).toThrow(
+    '2 artifacts are "render/1/frame.png": name one by its id (200000000000, 300000000000).',
+  );
+  expect(() => find('frame.png')).toThrow(/^3 artifacts/);
 });

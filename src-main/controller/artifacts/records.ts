@@ -7,8 +7,12 @@ import type { ArtifactRecordStore, ArtifactRow } from '../state/sqlite/artifact-
 export interface ArtifactRecords {
   list(): ArtifactRow[];
   get(id: ArtifactId): ArtifactRow | null;
-  /** @throws CoveyError `artifact_not_found`, `artifact_ambiguous` */
-  find(ref: string): ArtifactRow;
+  /**
+   * By id, or the beginning of one; by what it is called in lists, or by its own name.
+   * @param titleOf what it is called in lists: its name, or `JOB/NAME`
+   * @throws CoveyError `artifact_not_found`, `artifact_ambiguous`
+   */
+  find(ref: string, titleOf: (row: ArtifactRow) => string): ArtifactRow;
   jobs(id: ArtifactId): JobId[];
   /**
    * It is whole from now on. One that is known stays what it is, but for the name that a person has given it now,
@@ -73,13 +77,15 @@ export function createArtifactRecords(
   return {
     list: () => [...rows.values()],
     get: (id) => rows.get(id) ?? null,
-    find(ref) {
+    find(ref, titleOf) {
       const all = [...rows.values()];
       const text = ref.toLowerCase();
       const byId = /^[0-9a-f]+$/.test(text) && text.length >= minPrefix;
       const exact = rows.get(text as ArtifactId);
       if (exact) return exact;
-      const named = all.filter(({ name }) => name === ref);
+      const own = all.filter(({ name }) => name === ref);
+      const titled = (ref.includes('/') ? all : own).filter((row) => titleOf(row) === ref);
+      const named = titled.length > 0 ? titled : own;
       const found = named.length > 0 ? named : byId ? all.filter(({ id }) => id.startsWith(text)) : [];
       const [first] = found;
       if (first && found.length === 1) return first;
