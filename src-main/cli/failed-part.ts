@@ -19,7 +19,7 @@ export interface FailedPart {
  */
 export async function failedPart(
   { api }: CommandContext,
-  { id, kind, status, partitions }: JobView,
+  { id, kind, status, partitions, error }: JobView,
 ): Promise<FailedPart | null> {
   if (kind === 'gang' && status === 'failed') {
     for (const outcome of ['failed', 'crashed']) {
@@ -29,7 +29,10 @@ export async function failedPart(
     }
   }
   if (partitions.failed === 0) return null;
-  const query = { status: 'failed', limit: '1' };
+  // The one that the job's error tells of, which failed first; its number is in that sentence only.
+  const told =
+    error?.code === 'partition_poisoned' ? /^Partition (\d+) failed/.exec(error.message)?.[1] : null;
+  const query = { status: 'failed', limit: '1', from: told ?? '0' };
   const [first] = (await api.call('jobPartitions', { params: { job: id }, query, timeoutMs })).partitions;
   return first ? { index: first.index, attempt: null } : null;
 }

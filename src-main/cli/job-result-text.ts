@@ -29,7 +29,7 @@ function isOneThing(kind: JobView['kind']): boolean {
   return kind === 'kernel' || kind === 'map' || kind === 'inference';
 }
 
-/** The value of a kernel as JSON, or a table of what was made. */
+/** The value of a kernel as JSON, or a table of what was made; nothing where a job that has failed made nothing. */
 export function resultText(job: JobView, width: number): string {
   const { kind, result } = job;
   if (result === null) return '';
@@ -58,8 +58,8 @@ export function resultText(job: JobView, width: number): string {
   }
   if (parts.length === 0 && isOneThing(kind) && result.missing > 0) {
     parts.push('No partition has a result, so there is no file.\n');
-  } else if (parts.length === 0) {
-    parts.push(`It has made nothing but what it printed: "covey jobs logs ${job.id}" shows that.\n`);
+  } else if (parts.length === 0 && job.status === 'done') {
+    parts.push(`It has made no files. What it printed, if anything: "covey jobs logs ${job.id}".\n`);
   }
   return parts.join('');
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CoveyError } from '#shared/errors.ts';
 import { scriptedIo, type ScriptedIo } from '../../e2e/support/cli-io.ts';
-import { doneJob, exampleJob } from '../../e2e/support/job-views.ts';
+import { doneJob, exampleJob, exampleJobId, failedJob } from '../../e2e/support/job-views.ts';
 import { useCovey } from '../../e2e/support/use-covey.ts';
 
 const { covey } = useCovey();
@@ -69,6 +69,27 @@ describe('a question whether the job shall end too, that nobody answers', () => 
   });
 });
 
+describe('a job that has made no files', () => {
+  const nothing = { value: null, artifacts: [], missing: 0 };
+
+  test('points to what it printed when it is done', async () => {
+    const { stdout } = await covey('jobs wait sum', {
+      job: () => doneJob({ kind: 'command', result: nothing }),
+    });
+    expect(stdout).toBe(
+      `It has made no files. What it printed, if anything: "covey jobs logs ${exampleJobId}".\n`,
+    );
+  });
+
+  test('says nothing of that when it has failed', async () => {
+    const job = (): unknown => failedJob({ result: { ...nothing, missing: 3 } });
+    const { stdout, stderr } = await covey('jobs wait render', { job });
+    expect(stdout).toBe('');
+    expect(stderr).toContain('has failed');
+    expect((await covey('jobs info render', { job })).stdout).not.toMatch(/no files|\n\n$/);
+  });
+});
+
 /** One answer after the other, the last of them for ever. */
 function inTurn(answers: readonly (() => unknown)[]): () => unknown {
   let at = 0;
@@ -84,7 +105,7 @@ describe('a job that waits', () => {
   const queued = (note: string) => () =>
     exampleJob({
       ...{ status: 'queued', shares: [], remainingMs: null, notes: ['There are only 3.', note] },
-      partitions: { total: 3, waiting: 3, running: 0, done: 0, failed: 0 },
+      partitions: { total: 3, waiting: 3, running: 0, done: 0, failed: 0, cancelled: 0 },
       units: { unit: 'items', total: 3, done: 0 },
     });
   const job = (): (() => unknown) =>

@@ -16,7 +16,10 @@ import { useCovey } from '../../../e2e/support/use-covey.ts';
 import { newPart } from './job-log.ts';
 
 const { covey } = useCovey();
-const gang = { kind: 'gang', partitions: { total: 3, waiting: 0, running: 3, done: 0, failed: 0 } } as const;
+const gang = {
+  kind: 'gang',
+  partitions: { total: 3, waiting: 0, running: 3, done: 0, failed: 0, cancelled: 0 },
+} as const;
 const rankOf = ({ query }: ScriptedRequest): number => Number(query['index']);
 const logOf = (rank: number, attempt: number, output: string, running: boolean) => ({
   taskId: taskId(exampleJobId, rank, attempt),
@@ -75,6 +78,29 @@ test('of several partitions the first that failed is shown, else the first, and 
   expect([other.stdout, other.stderr]).toEqual([
     'part 0\n',
     'This is partition 0 of 41; --partition N shows another one.\n',
+  ]);
+});
+
+test('of several that failed it is the one that the error of the job tells of, in both places', async () => {
+  const message = 'Partition 2 failed 3 times, the last time: sh ended with exit code 127.';
+  const scripts = {
+    job: () => failedJob({ error: { code: 'partition_poisoned', message } }),
+    jobPartitions: ({ query }: ScriptedRequest) => ({
+      partitions: [0, 1, 2]
+        .filter((index) => index >= Number(query['from'] ?? 0))
+        .slice(0, Number(query['limit']))
+        .map((index) => examplePartition({ index, status: 'failed' })),
+      total: 3,
+    }),
+    jobLog: ((request) =>
+      logOf(rankOf(request), 3, `part ${rankOf(request)}\n`, false)) satisfies RouteScript,
+  };
+  const waited = await covey(`jobs wait ${exampleJobId}`, scripts);
+  expect(waited.stderr).toContain(`error: ${message}\nPartition 2 printed:\n  part 2\n`);
+  const { stdout, stderr } = await covey(`jobs logs ${exampleJobId}`, scripts);
+  expect([stdout, stderr]).toEqual([
+    'part 2\n',
+    'This is partition 2 of 3, the first that failed; --partition N shows another one.\n',
   ]);
 });
 

@@ -205,7 +205,8 @@ export async function showJob(context: CommandContext, ref: string): Promise<voi
   for (const note of job.notes) io.out(`${wrap(`Note: ${printable(note)}`, width).join('\n')}\n`);
   for (const note of resultNotes(job)) io.out(`${wrap(`Note: ${note}`, width).join('\n')}\n`);
   if (job.shares.length > 0) io.out(`\n${sharesTable(job, width)}`);
-  if (job.result) io.out(`\n${resultText(job, width)}`);
+  const result = resultText(job, width);
+  if (result !== '') io.out(`\n${result}`);
 }
 
 /** What each machine does; below it why some do nothing. */
