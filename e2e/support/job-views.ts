@@ -17,7 +17,7 @@ export function exampleJob(changes: Partial<JobView> = {}): JobView {
     startedAt: at - 60_000,
     finishedAt: null,
     units: { unit: 'elements', total: 134_217_728, done: 83_214_991 },
-    partitions: { total: 41, waiting: 0, running: 2, done: 39, failed: 0 },
+    partitions: { total: 41, waiting: 0, running: 2, done: 39, failed: 0, cancelled: 0 },
     distribution: 'auto',
     shares: [
       {
@@ -65,7 +65,7 @@ export function doneJob(changes: Partial<JobView> = {}): JobView {
     status: 'done',
     finishedAt: at - 2_000,
     units: { unit: 'elements', total: 134_217_728, done: 134_217_728 },
-    partitions: { total: 63, waiting: 0, running: 0, done: 63, failed: 0 },
+    partitions: { total: 63, waiting: 0, running: 0, done: 63, failed: 0, cancelled: 0 },
     shares: [],
     result: { value: '9007199187632128', artifacts: [], missing: 0 },
     remainingMs: null,
@@ -81,7 +81,7 @@ export function failedJob(changes: Partial<JobView> = {}): JobView {
     status: 'failed',
     finishedAt: at - 2_000,
     units: { unit: 'items', total: 3, done: 2 },
-    partitions: { total: 3, waiting: 0, running: 0, done: 2, failed: 1 },
+    partitions: { total: 3, waiting: 0, running: 0, done: 2, failed: 1, cancelled: 0 },
     shares: [],
     error: {
       code: 'partition_poisoned',

@@ -56,7 +56,7 @@ it('keeps the jobs that were told of last, however many have run since it was op
     id: `j-${number}` as JobId,
     status: 'running',
     units: { unit: 'items', total: 10, done: 1 },
-    partitions: { total: 10, waiting: 0, running: 1, done: 1, failed: 0 },
+    partitions: { total: 10, waiting: 0, running: 1, done: 1, failed: 0, cancelled: 0 },
     unitsPerS: null,
     remainingMs: null,
   });

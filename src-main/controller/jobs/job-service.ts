@@ -13,7 +13,7 @@ import type { JobId, NodeId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import { findNode } from '../service/node-refs.ts';
 import type { SessionRegistry } from '../sessions/session-registry.ts';
-import { isLive } from '../state/job-shares.ts';
+import { isLive, partitionAt, partitionCount } from '../state/job-shares.ts';
 import { jobStatus, partitionStatus } from '../state/job-selectors.ts';
 import type { JobRecord } from '../state/job-state.ts';
 import type { JobStore } from '../state/sqlite/job-store.ts';
@@ -82,12 +82,13 @@ export function createJobService(options: JobServiceOptions): JobService {
     partitions(ref, { status, from, limit }) {
       const job = jobOf(ref);
       const partitions: PartitionView[] = [];
-      for (let index = from; index < job.partitions.length && partitions.length < limit; index += 1) {
-        const partition = job.partitions[index];
+      const total = partitionCount(job);
+      for (let index = from; index < total && partitions.length < limit; index += 1) {
+        const partition = partitionAt(job, index);
         if (!partition || (status !== undefined && partitionStatus(job, partition) !== status)) continue;
         partitions.push(partitionView(runtime.state, job, partition));
       }
-      return { partitions, total: job.partitions.length };
+      return { partitions, total };
     },
     async log(ref, { index, attempt }, signal) {
       const job = jobOf(ref);

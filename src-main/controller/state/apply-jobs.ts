@@ -4,8 +4,8 @@ import { lostAttemptLimit } from '#shared/config.ts';
 import { assign, backoffAfter, endByController, fetched, fetchFailed, report } from './apply-reports.ts';
 import { JobDraft } from './job-draft.ts';
 import type { JobEvent } from './job-events.ts';
-import { initialPartitions, shareOut, untouched } from './job-shares.ts';
-import { tallied } from './job-tally.ts';
+import { initialPartitions, partitionAt, partitionCount, shareOut, untouched } from './job-shares.ts';
+import { finished, tallied } from './job-tally.ts';
 import { preparationIndex, type JobCourse, type JobRecord, type PartitionRecord } from './job-state.ts';
 
 export type Jobs = ReadonlyMap<JobId, JobRecord>;
@@ -199,7 +199,9 @@ function retried(job: JobRecord): JobRecord {
     definition: job.definition,
     course,
     preparation: preparing && job.preparation ? renew(job.preparation) : job.preparation,
-    partitions: job.partitions.map((partition) => (whole ? again(partition, null) : renew(partition))),
+    partitions: Array.from({ length: partitionCount(job) }, (_, index) => partitionAt(job, index))
+      .filter((partition) => partition !== undefined)
+      .map((partition) => (whole ? again(partition, null) : renew(partition))),
   });
   // What machines said that they cannot do is asked anew.
   const nodes = new Map([...next.tally.nodes].map(([id, node]) => [id, { ...node, refused: null }]));
@@ -239,7 +241,7 @@ function settled(job: JobRecord, at: number): JobRecord {
   // 1.
   if (course.ending) {
     if (running) return course.phase === 'cancelling' ? job : withCourse({ phase: 'cancelling' });
-    return withCourse({ phase: course.ending.as, finishedAt: at });
+    return finished(withCourse({ phase: course.ending.as, finishedAt: at }));
   }
   // 2.
   const stopping = course.gang?.stopping;

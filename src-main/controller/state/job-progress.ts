@@ -1,5 +1,5 @@
 import type { JobView } from '#shared/domain/job.ts';
-import { unitsOf } from './job-shares.ts';
+import { partitionCount, unitsOf } from './job-shares.ts';
 import { jobStatus, liveTasks } from './job-selectors.ts';
 import { preparationIndex, type JobRecord } from './job-state.ts';
 
@@ -8,7 +8,6 @@ type Progress = Pick<JobView, 'status' | 'units' | 'partitions' | 'unitsPerS' | 
 /** How far a job is, without a look at the machines. @param now epoch ms, for what is running */
 export function jobProgress(job: JobRecord, now: number): Progress {
   const { definition, course, tally } = job;
-  const { counts } = tally;
   const doneUnits = tally.doneUnits + unitsUnderWay(job);
   const speed = jobSpeed(job, doneUnits, now);
   const left = course.total === null ? null : Math.max(0, course.total - doneUnits);
@@ -16,16 +15,23 @@ export function jobProgress(job: JobRecord, now: number): Progress {
   return {
     status: jobStatus(job),
     units: { unit: definition.unit, total: course.total, done: doneUnits },
-    partitions: {
-      total: job.partitions.length,
-      waiting: counts.waiting,
-      running: course.finishedAt === null ? counts.active + counts.fetching : 0,
-      done: counts.done,
-      failed: counts.failed,
-    },
+    partitions: partitionCounts(job),
     unitsPerS: speed,
     remainingMs: running && left !== null && speed !== null && speed > 0 ? (left / speed) * 1_000 : null,
   };
+}
+
+/** As `partitionStatus` calls them. */
+function partitionCounts(job: JobRecord): JobView['partitions'] {
+  const { counts } = job.tally;
+  const { done, failed } = counts;
+  const total = partitionCount(job);
+  // What had no result when the job ended will not get one.
+  if (job.course.finishedAt !== null) {
+    return { total, waiting: 0, running: 0, done, failed, cancelled: total - done - failed };
+  }
+  const running = counts.active + counts.fetching;
+  return { total, waiting: counts.waiting, running, done, failed, cancelled: counts.cancelled };
 }
 
 /** What tasks that run have done of their partitions, by their own word. */

@@ -6,6 +6,8 @@ import { apply } from './apply.ts';
 import type { ControllerEvent } from './events.ts';
 import { nodeId } from './fixtures.ts';
 import { commandWork, definition, jobId } from './job-fixtures.ts';
+import { jobProgress } from './job-progress.ts';
+import { partitionOf } from './job-selectors.ts';
 import type { JobRecord } from './job-state.ts';
 import { emptyState } from './state.ts';
 
@@ -94,6 +96,36 @@ test('a result that was being fetched when the job was cancelled is not made aga
   const { partitions, tally } = after(...cancelled, retry, fetched);
   expect(partitions[0]?.phase).toBe('done');
   expect(tally).toMatchObject({ doneUnits: 1, counts: { done: 1, waiting: 1 } });
+});
+
+test('of a job that has ended what never began is not kept, and is there again when it is asked for', () => {
+  const large: ControllerEvent = {
+    ...{ type: 'job-submitted', at: 1, distribution: { mode: 'auto' } },
+    definition: definition({
+      work: commandWork,
+      total: 9,
+      division: { mode: 'counted', count: 5, ranged: true },
+    }),
+  };
+  const assignment = begun[1] as ControllerEvent;
+  const cancel: ControllerEvent = { type: 'job-cancel-requested', at: 4, jobId };
+  const events = [large, assignment, reported(done(0), done(1)), cancel];
+  const state = events.reduce(apply, emptyState(0));
+  const job = state.jobs.get(jobId) as JobRecord;
+  expect(job.partitions.map(({ phase }) => phase)).toEqual(['done', 'done']);
+  expect(job.tally.rest).toEqual([]);
+  expect(jobProgress(job, 9).partitions).toEqual({
+    ...{ total: 5, waiting: 0, running: 0, done: 2, failed: 0, cancelled: 3 },
+  });
+  expect(partitionOf(job, 4)).toMatchObject({ index: 4, range: { from: 8, to: 9 }, attempt: 0 });
+  expect(partitionOf(job, 5)).toBeUndefined();
+  const again = apply(state, retry).jobs.get(jobId) as JobRecord;
+  expect(again.partitions.map(({ phase }) => phase)).toEqual([
+    ...['done', 'done', 'waiting', 'waiting', 'waiting'],
+  ]);
+  expect(again.partitions[4]?.range).toEqual({ from: 8, to: 9 });
+  expect(again.tally.rest).toEqual([{ from: 2, to: 5, owner: null }]);
+  expect(jobProgress(again, 9).partitions).toMatchObject({ waiting: 3, done: 2, cancelled: 0 });
 });
 
 test('what is wrong with what was submitted is not tried again', () => {

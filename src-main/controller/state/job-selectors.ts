@@ -1,7 +1,7 @@
 import type { NodeId, TaskId } from '#shared/lib/ids.ts';
 import type { JobStatus, PartitionStatus } from '#shared/domain/job.ts';
 import { placeOf, type Jobs } from './apply-jobs.ts';
-import { isLive } from './job-shares.ts';
+import { isLive, partitionAt } from './job-shares.ts';
 import { preparationIndex, type JobRecord, type PartitionRecord, type TaskRecord } from './job-state.ts';
 
 const openJobsOf = new WeakMap<Jobs, readonly JobRecord[]>();
@@ -41,7 +41,7 @@ export function partitionStatus(job: JobRecord, partition: PartitionRecord): Par
 }
 
 export function partitionOf(job: JobRecord, index: number): PartitionRecord | undefined {
-  return index === preparationIndex ? (job.preparation ?? undefined) : job.partitions[index];
+  return index === preparationIndex ? (job.preparation ?? undefined) : partitionAt(job, index);
 }
 
 /** The attempt of this id, as far as it is still kept. */

@@ -3,6 +3,7 @@ import type { Range } from '#shared/domain/task.ts';
 import type {
   JobCourse,
   JobDefinition,
+  JobRecord,
   NodeDistribution,
   PartitionRecord,
   Segment,
@@ -17,10 +18,48 @@ export function initialPartitions(definition: JobDefinition, total: number): Par
   const { division } = definition;
   // No input at all is one empty partition, so that a kernel has its neutral value and a file its length 0.
   if (division.mode === 'auto') return total === 0 ? [untouched(0, { from: 0, to: 0 })] : [];
-  const count = division.ranged ? Math.max(1, Math.min(division.count, total)) : division.count;
-  return Array.from({ length: count }, (_, index) =>
-    untouched(index, division.ranged ? equalRange(index, count, total) : null),
-  );
+  const count = countOf(division, total);
+  return Array.from({ length: count }, (_, index) => counted(division, index, count, total));
+}
+
+type Counted = Extract<JobDefinition['division'], { mode: 'counted' }>;
+
+function countOf({ count, ranged }: Counted, total: number): number {
+  return ranged ? Math.max(1, Math.min(count, total)) : count;
+}
+
+function counted({ ranged }: Counted, index: number, count: number, total: number): PartitionRecord {
+  return untouched(index, ranged ? equalRange(index, count, total) : null);
+}
+
+/** How many there are, those included that `lean` has left out. */
+export function partitionCount({ definition, course, partitions }: Omit<JobRecord, 'tally'>): number {
+  const { division } = definition;
+  if (division.mode === 'auto' || course.total === null) return partitions.length;
+  return countOf(division, course.total);
+}
+
+/** One of them, also one that `lean` has left out. */
+export function partitionAt(job: Omit<JobRecord, 'tally'>, index: number): PartitionRecord | undefined {
+  const kept = job.partitions[index];
+  const { division } = job.definition;
+  const { total } = job.course;
+  if (kept || division.mode === 'auto' || total === null) return kept;
+  const count = countOf(division, total);
+  return index >= 0 && index < count ? counted(division, index, count, total) : undefined;
+}
+
+/**
+ * Of a finished job the partitions without those at the end that were never given to a machine: nothing is known of
+ * them but their index, and there may be 100,000 of them in each of thousands of jobs. `partitionAt` makes them anew.
+ */
+export function lean(partitions: readonly PartitionRecord[]): readonly PartitionRecord[] {
+  const end = partitions.findLastIndex((partition) => !isUntouched(partition)) + 1;
+  return end === partitions.length ? partitions : partitions.slice(0, end);
+}
+
+function isUntouched({ phase, epoch, attempt, nextAttemptAt }: PartitionRecord): boolean {
+  return phase === 'waiting' && epoch === 0 && attempt === 0 && nextAttemptAt === null;
 }
 
 export function untouched(index: number, range: Range | null, owner: NodeId | null = null): PartitionRecord {

@@ -27,7 +27,10 @@ export interface JobRecord {
   readonly course: JobCourse;
   /** The task that reads the dataset, as a partition with index `preparationIndex`; null: there is none. */
   readonly preparation: PartitionRecord | null;
-  /** By index. Counted ones are all here from the start, others since they were cut off. */
+  /**
+   * By index. Counted ones are all here from the start, others since they were cut off; of a job that has ended,
+   * those at the end that never began are not (`partitionCount`, `partitionAt`).
+   */
   readonly partitions: readonly PartitionRecord[];
   /** Follows from all the above (`tallyOf`); kept up to date so that nothing has to be counted. */
   readonly tally: JobTally;

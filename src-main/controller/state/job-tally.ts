@@ -9,7 +9,7 @@ import type {
   PartitionPhase,
   PartitionRecord,
 } from './job-state.ts';
-import { isLive, restOf, shareOut, unitsOf } from './job-shares.ts';
+import { isLive, lean, restOf, shareOut, unitsOf } from './job-shares.ts';
 
 export const idleNode: JobOnNode = {
   active: 0,
@@ -98,4 +98,12 @@ export function waitsAgain(partition: PartitionRecord, counted: boolean): boolea
 
 export function tallied(job: Omit<JobRecord, 'tally'>): JobRecord {
   return { ...job, tally: tallyOf(job.definition, job.course, job.partitions, job.preparation) };
+}
+
+/** A job that has ended, as it is kept: without partitions that never began (`lean`). */
+export function finished(job: JobRecord): JobRecord {
+  const partitions = lean(job.partitions);
+  return job.definition.division.mode === 'auto' || partitions === job.partitions
+    ? job
+    : tallied({ ...job, partitions });
 }

@@ -128,6 +128,8 @@ export const jobViewSchema = z.object({
     running: z.number().int(),
     done: z.number().int(),
     failed: z.number().int(),
+    /** They will not get a result: the job has ended. Not begun, ended with it, or the other ranks of a gang. */
+    cancelled: z.number().int(),
   }),
   distribution: z.enum(['auto', 'manual']),
   shares: z.array(shareViewSchema),

@@ -28,6 +28,39 @@ const ended = (digit: number, at: number): ControllerEvent => ({
   jobId: idOf(digit),
 });
 
+/** So many partitions of it are begun, at that time, and those of `done` have results. */
+function begun(digit: number, count: number, done: number, at: number): ControllerEvent[] {
+  const indexes = Array.from({ length: count }, (_, index) => index);
+  const task = (index: number) => taskId(idOf(digit), index, 1);
+  return [
+    {
+      ...{ type: 'tasks-assigned', at },
+      assignments: indexes.map((index) => ({
+        ...{ jobId: idOf(digit), index, epoch: 1, attempt: 1, taskId: task(index), nodeId: nodeId('a') },
+        ...{ range: null, owner: null, speculative: false },
+      })),
+    },
+    {
+      ...{ type: 'tasks-reported', at, nodeId: nodeId('a') },
+      reports: indexes.map((index) =>
+        index < done
+          ? {
+              ...{ type: 'done', taskId: task(index), epoch: 1, result: { value: null, artifacts: [] } },
+              ...{ usage: { wallMs: 1, cpuMs: null, peakBytes: null, stagingMs: 0 }, output: '' },
+            }
+          : {
+              ...{ type: 'failed', taskId: task(index), epoch: 1, outcome: 'failed', output: '' },
+              ...{ error: { code: 'job_invalid', message: 'never' }, exitCode: 1, usage: null },
+            },
+      ),
+    },
+  ];
+}
+/** All of it is over. */
+const collected = (digit: number, at: number, missing = 0): ControllerEvent => ({
+  ...{ type: 'result-collected', at, jobId: idOf(digit), result: { value: null, artifacts: [], missing } },
+});
+
 /** The jobs that are removed then, in this order. */
 function removed(
   events: readonly ControllerEvent[],
@@ -57,9 +90,27 @@ test('one that ended a moment ago is left for whoever waits for it', () => {
 
 test('what is under way counts for nothing, however large it is', () => {
   const jobs = [submitted(1, 1_000), submitted(2), submitted(3)];
-  expect(removed([...jobs, ended(2, 100), ended(3, 200)], 5_000)).toEqual([]);
-  const more = [...jobs, ended(2, 100), ended(3, 200), submitted(4, 20), ended(4, 300)];
+  const over = [...begun(2, 10, 10, 50), collected(2, 100), ...begun(3, 10, 10, 50), collected(3, 200)];
+  expect(removed([...jobs, ...over], 5_000)).toEqual([]);
+  const more = [...jobs, ...over, submitted(4, 20), ...begun(4, 20, 20, 250), collected(4, 300)];
   expect(removed(more, 5_000, 10)).toEqual([2]);
+});
+
+test('what never began pushes out no results, and what has no result goes before what has one', () => {
+  const results = [submitted(1), ...begun(1, 10, 10, 10), collected(1, 100)];
+  const large = [2, 3, 4].flatMap((digit) => [
+    submitted(digit, 1_000),
+    ...begun(digit, 5, 5, 150),
+    ended(digit, 200 + digit),
+  ]);
+  expect(removed([...results, ...large], 5_000, 10)).toEqual([]);
+  expect(removed([...results, ...large], 5_000, 10, 20)).toEqual([2]);
+  const failed = [submitted(5), ...begun(5, 10, 0, 400), collected(5, 500, 10)];
+  expect(removed([...results, ...large, ...failed], 5_000, 3)).toEqual([2, 3]);
+  expect(removed([...results, ...failed], 5_000, 1)).toEqual([5]);
+  // For the number of partitions only what has some.
+  const none = [submitted(6), ended(6, 20)];
+  expect(removed([...none, ...results, ...failed], 5_000, 10, 10)).toEqual([5]);
 });
 
 /** One command that machine a has refused, as it has no such program. */

@@ -51,11 +51,13 @@ export function planJobs(state: ControllerState, input: PlanJobsInput): Controll
 }
 
 /**
- * Those that are over go when there are too many of them, the ones that ended first in front: one that ran for days
- * was submitted before all others. Nobody waits for one that ended a while ago.
+ * Those that are over go when there are too many of them: first those that have no result (cancelled, or nothing of them
+ * is done), then those that ended first, as one that ran for days was submitted before all others. Nobody waits for one
+ * that ended a while ago.
  */
 function oldJobs(state: ControllerState, { now, since, policy }: PlanJobsInput): ControllerEvent[] {
   const over: JobRecord[] = [];
+  // What never began is mostly not among them, and takes nothing.
   let partitions = 0;
   for (const job of state.jobs.values()) {
     if (job.course.finishedAt === null) continue;
@@ -65,10 +67,13 @@ function oldJobs(state: ControllerState, { now, since, policy }: PlanJobsInput):
   let jobs = over.length;
   const isTooMuch = (): boolean => jobs > policy.keptJobs || partitions > policy.keptPartitions;
   if (!isTooMuch()) return [];
-  over.sort((a, b) => finishedAt(a) - finishedAt(b));
+  const old = over.filter((job) => since(finishedAt(job)) >= policy.keptMs);
+  old.sort((a, b) => Number(hasResults(a)) - Number(hasResults(b)) || finishedAt(a) - finishedAt(b));
   const events: ControllerEvent[] = [];
-  for (const job of over) {
-    if (!isTooMuch() || since(finishedAt(job)) < policy.keptMs) break;
+  for (const job of old) {
+    if (!isTooMuch()) break;
+    // Without it there are as many partitions as with it.
+    if (jobs <= policy.keptJobs && job.partitions.length === 0) continue;
     events.push({ type: 'job-removed', at: now, jobId: job.definition.id, cause: 'old' });
     jobs -= 1;
     partitions -= job.partitions.length;
@@ -78,4 +83,8 @@ function oldJobs(state: ControllerState, { now, since, policy }: PlanJobsInput):
 
 function finishedAt({ course }: JobRecord): number {
   return course.finishedAt ?? Infinity;
+}
+
+function hasResults({ course, tally }: JobRecord): boolean {
+  return course.result !== null && tally.counts.done > 0;
 }

@@ -125,6 +125,19 @@ describe('jobs on disk', () => {
     expect(store.load(9).jobs.get(jobId)).toEqual(state.jobs.get(jobId));
   });
 
+  test('one that was cancelled comes back without what never began, and all of it when it is asked for again', () => {
+    record(submitted({ division: { mode: 'counted', count: 3, ranged: true } }));
+    record({ type: 'tasks-assigned', at: 2, assignments: [assignment(0, 1)] });
+    record(reported(done(0, 1, 7)));
+    record({ type: 'job-cancel-requested', at: 4, jobId });
+    expect(state.jobs.get(jobId)?.partitions).toHaveLength(1);
+    expect(store.load(9).jobs.get(jobId)).toEqual(state.jobs.get(jobId));
+    record({ type: 'job-retry-requested', at: 5, jobId });
+    expect(state.jobs.get(jobId)?.partitions).toHaveLength(3);
+    expect(store.load(9).jobs.get(jobId)).toEqual(state.jobs.get(jobId));
+    expect(store.jobs.result(jobId, 0)).toEqual({ value: 7, artifacts: [] });
+  });
+
   test('progress is not written', () => {
     record(submitted());
     record({ type: 'tasks-assigned', at: 2, assignments: [assignment(0, 1)] });

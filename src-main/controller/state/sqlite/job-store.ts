@@ -2,7 +2,7 @@ import type { JobId, NodeId, TaskId } from '#shared/lib/ids.ts';
 import type { TaskReport, TaskResult } from '#shared/domain/task.ts';
 import type { JobEvent } from '../job-events.ts';
 import { initialPartitions, isLive, untouched } from '../job-shares.ts';
-import { tallied } from '../job-tally.ts';
+import { finished, tallied } from '../job-tally.ts';
 import { preparationIndex, type JobRecord, type PartitionRecord, type TaskRecord } from '../job-state.ts';
 import type { ControllerState } from '../state.ts';
 import type { Connection } from './database.ts';
@@ -91,7 +91,8 @@ export function createJobStore(connection: Connection): JobStore {
           if (partition.index === preparationIndex) preparation = partition;
           else partitions[partition.index] = partition;
         }
-        jobs.set(definition.id, tallied({ definition, course, preparation, partitions }));
+        const job = tallied({ definition, course, preparation, partitions });
+        jobs.set(definition.id, course.finishedAt === null ? job : finished(job));
       }
       return jobs;
     },
