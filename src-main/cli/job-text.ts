@@ -48,6 +48,7 @@ export function partitionsText({ partitions }: JobView): string {
   if (partitions.running > 0) parts.push(`${partitions.running} running`);
   if (partitions.waiting > 0) parts.push(`${partitions.waiting} waiting`);
   if (partitions.failed > 0) parts.push(`${partitions.failed} failed`);
+  if (partitions.cancelled > 0) parts.push(`${partitions.cancelled} cancelled`);
   return parts.join(', ');
 }
 

@@ -20,7 +20,7 @@ import { getResults } from '../job-get.ts';
 import { resultNotes, resultText } from '../job-result-text.ts';
 import { finishJob, jobName } from '../job-wait.ts';
 import type { AddCommands } from '../registry.ts';
-import { renderFields, renderTable } from '../table.ts';
+import { renderFields, renderTable, type Column } from '../table.ts';
 import { bytes, duration, percent, plural, printable, wrap } from '../text.ts';
 import { watching, watchOption, type WatchFlags } from '../watch.ts';
 import { interruptible } from './artifacts.ts';
@@ -148,6 +148,15 @@ export async function listJobs(
     );
   }
   const now = io.now();
+  const cancelled: Column<JobSummary>[] = answer.jobs.some(({ partitions }) => partitions.cancelled > 0)
+    ? [
+        {
+          header: 'CANCELLED',
+          value: ({ partitions }) => String(partitions.cancelled || ''),
+          align: 'right',
+        },
+      ]
+    : [];
   io.out(
     renderTable<JobSummary>(
       [
@@ -161,6 +170,7 @@ export async function listJobs(
           align: 'right',
         },
         { header: 'FAILED', value: ({ partitions }) => String(partitions.failed || ''), align: 'right' },
+        ...cancelled,
         { header: 'TIME', value: (job) => timeText(jobMs(job, now)), align: 'right' },
         { header: 'ID', value: (job) => job.id },
       ],

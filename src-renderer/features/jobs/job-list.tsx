@@ -10,7 +10,7 @@ import { Meter } from '../../components/meter.tsx';
 import { Page, Section } from '../../components/page.tsx';
 import { EmptyState, ErrorState, LoadingRows } from '../../components/states.tsx';
 import { Ago, Name } from '../../components/text.tsx';
-import { formatCount, formatDuration, plural } from '../../format/format.ts';
+import { formatDuration, plural } from '../../format/format.ts';
 import { readKey } from '../../queries/queries.ts';
 import { useRowWindow, windowRows, type WindowRow } from '../../queries/row-window.ts';
 import { useLive } from '../../stores/live.ts';
@@ -18,6 +18,7 @@ import { JobStatusMark } from './job-status.tsx';
 import {
   jobStatusWords,
   kindWords,
+  partitionsText,
   percentText,
   shareDone,
   timeText,
@@ -224,10 +225,7 @@ const columns: readonly Column<Row>[] = [
     id: 'partitions',
     title: 'Partitions',
     width: 'minmax(200px, 1.6fr)',
-    cell: liveCell(
-      ({ partitions: { done, total, failed } }) =>
-        `${formatCount(done)} of ${formatCount(total)} done${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`,
-    ),
+    cell: liveCell(({ partitions }) => partitionsText({ partitions: { ...partitions, running: 0 } })),
   },
   { id: 'kind', title: 'Kind', width: '110px', cell: cell(({ kind }) => kindWords[kind]) },
   {

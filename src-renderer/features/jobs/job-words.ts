@@ -78,11 +78,12 @@ export function unitsText(job: Pick<JobView, 'units' | 'status'>): string {
 }
 
 export function partitionsText({
-  partitions: { total, done, running, failed },
+  partitions: { total, done, running, failed, cancelled },
 }: Pick<JobView, 'partitions'>): string {
   const parts = [`${formatCount(done)} of ${formatCount(total)} done`];
   if (running > 0) parts.push(`${formatCount(running)} running`);
   if (failed > 0) parts.push(`${formatCount(failed)} failed`);
+  if (cancelled > 0) parts.push(`${formatCount(cancelled)} cancelled`);
   return parts.join(', ');
 }
 
