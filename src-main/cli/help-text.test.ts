@@ -6,6 +6,7 @@ import { scriptedIo } from '../../e2e/support/cli-io.ts';
 import { useCovey } from '../../e2e/support/use-covey.ts';
 import { commandTree, everyCommand } from './command-tree.ts';
 import { kernelHelp, wrapLines } from './help-text.ts';
+import { lendValues } from './lend-values.ts';
 import { createProgram } from './program.ts';
 import { displayWidth } from './text.ts';
 
@@ -20,6 +21,27 @@ test.each(commands)('the help of "covey %s" fits 80 columns and is for people', 
   expect(code).toBe(0);
   for (const line of stdout.split('\n')) expect(displayWidth(line), line).toBeLessThanOrEqual(80);
   expect(stdout).not.toMatch(/default:\s+(?:\[|\{|false|true|")|choices:/);
+});
+
+test.each(commands)('no line of the help of "covey %s" was broken twice', async (name) => {
+  const { stdout } = await covey(`${name} --help`.trim());
+  const lines = stdout.split('\n');
+  // The rest of a line that was too long is short, and what follows it begins at the left again.
+  for (const [index, line] of lines.entries()) {
+    const [before = '', next = ''] = [lines[index - 1], lines[index + 1]];
+    const inside = [before, line, next].every((one) => /^[^\s:]/.test(one) && !one.endsWith(':'));
+    if (inside) expect(displayWidth(line), `${before}\n${line}\n${next}`).toBeGreaterThan(40);
+  }
+});
+
+test('the rules of "covey lend set" stand in columns of which the last goes on below itself', async () => {
+  const rows = (await covey('lend set --help')).stdout.split('Rules:\n')[1]?.trimEnd().split('\n') ?? [];
+  const does = rows[0]?.indexOf('processor threads') ?? 0;
+  expect(rows.length).toBeGreaterThan(lendValues.length);
+  for (const row of rows) {
+    expect(row.slice(does - 2, does), row).toBe('  ');
+    expect(row.slice(does, does + 1), row).toMatch(/\S/);
+  }
 });
 
 test('of a kernel it has those that there are, and so has the documentation', async () => {

@@ -1,6 +1,6 @@
 import type { Argument, Option } from 'commander';
 import { kernelTypes } from '#shared/domain/kernel-call.ts';
-import { displayWidth, wrap } from './text.ts';
+import { displayWidth, pad, wrap } from './text.ts';
 
 /** `bash, zsh or fish`. */
 function listed(values: readonly string[]): string {
@@ -38,6 +38,31 @@ export function plainUsageError(text: string): string {
   );
 }
 
+/** A paragraph below the help of a command: of whole sentences, broken here and nowhere else. */
+export function helpParagraph(text: string): string {
+  return `\n${wrap(text, helpColumns).join('\n')}`;
+}
+
+/** Rows of words in columns, of which the last may go on below itself. */
+export function helpRows(rows: readonly (readonly string[])[]): string {
+  const widths = (rows[0] ?? []).map((_word, column) =>
+    Math.max(...rows.map((row) => displayWidth(row[column] ?? ''))),
+  );
+  return rows
+    .map((row) => {
+      const head = row
+        .slice(0, -1)
+        .map((word, column) => `${pad(word, widths[column] ?? 0)}  `)
+        .join('');
+      const indent = 2 + displayWidth(head);
+      const lines = wrap(row.at(-1) ?? '', helpColumns - indent);
+      return `  ${head}${lines.join(`\n${' '.repeat(indent)}`)}`;
+    })
+    .join('\n');
+}
+
+const helpColumns = 80;
+
 /** Which kernels there are, and of what: below the help of `run kernel`. */
 export function kernelHelp(): string {
   const rows = Object.entries(kernelTypes).map(
@@ -53,7 +78,7 @@ export function programHelp(more: readonly string[], last = ''): string {
     `The program and its arguments come after "--". In arguments and values of --env stand ${variables}, ` +
     '{input} {input.NAME} for paths of inputs, {output} for the folder that outputs are taken from; ' +
     `"{{" is a brace. ${last}`;
-  return `\n${wrap(text.trim(), 80).join('\n')}`;
+  return helpParagraph(text.trim());
 }
 
 /**

@@ -16,6 +16,7 @@ import {
   percentDone,
   unitsText,
 } from '../job-text.ts';
+import { helpParagraph } from '../help-text.ts';
 import { getResults } from '../job-get.ts';
 import { resultNotes, resultText } from '../job-result-text.ts';
 import { finishJob, jobName } from '../job-wait.ts';
@@ -94,8 +95,10 @@ export const addJobCommands: AddCommands = ({ add, act, group, io, options }) =>
   add('get <job> [directory]', 'get all results of a job into a folder here, verified', jobs)
     .addHelpText(
       'after',
-      '\nWithout DIRECTORY: a folder that is called as the job. A value is value.json there,\n' +
-        'what partitions made INDEX/NAME. What is there whole stays; the same command goes on.',
+      helpParagraph(
+        'Without DIRECTORY: a folder that is called as the job. A value is value.json there, ' +
+          'what partitions made INDEX/NAME. What is there whole stays; the same command goes on.',
+      ),
     )
     .action((job: string, directory: string | undefined, _flags, command: Command) =>
       act(command, (context) => getJob(context, job, directory)),

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import type { LendState } from '#shared/domain/lend.ts';
 import { tell, type CommandContext } from '../context.ts';
+import { helpRows } from '../help-text.ts';
 import { lendFields, lendValues, parseLendValue } from '../lend-values.ts';
 import type { AddCommands } from '../registry.ts';
 import { renderFields } from '../table.ts';
@@ -20,7 +21,7 @@ export const addLendCommands: AddCommands = ({ add, act, group }) => {
   add('set <rule> <value>', 'change a rule: it has effect at once', lend)
     .addHelpText(
       'after',
-      `\nRules:\n${lendValues.map(({ name, takes, does }) => `  ${name.padEnd(12)} ${takes.padEnd(14)} ${does}`).join('\n')}`,
+      `\nRules:\n${helpRows(lendValues.map(({ name, takes, does }) => [name, takes, does]))}`,
     )
     .action((rule: string, value: string, _flags, command: Command) =>
       act(command, (context) => changeRule(context, rule, value)),
