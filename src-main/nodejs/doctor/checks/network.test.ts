@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { NodeId } from '#shared/lib/ids.ts';
 import { settingsSchema } from '#shared/settings.ts';
+import { ensureLocalAccess } from '../../access/local-access.ts';
 import { writeMembership } from '../../membership.ts';
 import type { DoctorContext } from '../context.ts';
 import {
@@ -131,7 +132,7 @@ describe('ports', () => {
   const nginx = { name: 'nginx', pid: 77 };
 
   cases(port('port-cluster'), [
-    ['free', { node: null }, fakeSystem(), 'ok', /7879 for the other machines is free/],
+    ['free', { node: null }, fakeSystem(), 'ok', /Port 7879, the default for the other machines, is free/],
     [
       'taken by a known program',
       { node: null },
@@ -401,6 +402,26 @@ describe('the way to the controller', () => {
       expect((await checkController(context, slow)).summary).toContain('192.0.2.1:7879 does not answer');
       const there = fakeSystem({}, { dial: async () => null });
       expect(await checkController(context, there)).toMatchObject({ status: 'ok' });
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+
+  it('is not missed on the controller itself when that does not run', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'covey-doctor-'));
+    try {
+      const context = exampleContext({ dataDirectory: directory, node: null });
+      expect((await checkController(context, fakeSystem())).summary).toContain('covey join');
+      const access = await ensureLocalAccess(directory, 'controller');
+      expect((await checkController(context, fakeSystem())).summary).toBe(
+        'This machine is the controller, which does not run now',
+      );
+      const api = async (): Promise<string | undefined> =>
+        (await checkPorts(context, fakeSystem())).find(({ id }) => id === 'port-api')?.summary;
+      expect(await api()).toBe('Port 7878, the default for the API of this machine, is free.');
+      // It was ended without a word.
+      await access.publish('http://127.0.0.1:9123');
+      expect(await api()).toBe('Port 9123 for the API of this machine is free.');
     } finally {
       await rm(directory, { recursive: true });
     }

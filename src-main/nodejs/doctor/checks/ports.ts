@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { defaults } from '#shared/config.ts';
 import type { DoctorCheck } from '#shared/domain/doctor.ts';
 import { finishCheck, listing, type Finding } from '../check.ts';
+import { readApiAccess } from '../../access/local-access.ts';
 import { portUserText, type PortQuestion, type PortUse, type PortUser } from '../../port-users.ts';
 import type { DoctorContext } from '../context.ts';
 import type { DoctorSystem } from '../system.ts';
@@ -11,6 +12,7 @@ interface Port extends PortQuestion {
   readonly title: string;
   /** The node listens there; false: it wants to and could not, or does not run. */
   readonly held: boolean;
+  /** Goes on after the port's number. */
   readonly use: string;
   readonly remedy: string;
 }
@@ -33,10 +35,17 @@ export async function checkPorts(context: DoctorContext, system: DoctorSystem): 
 
 const mdns = { protocol: 'udp', port: 5353 } as const;
 
-function portsOf({ node, settings }: DoctorContext): { ports: Port[]; unused: DoctorCheck[] } {
+function portsOf({ node, settings, dataDirectory }: DoctorContext): {
+  ports: Port[];
+  unused: DoctorCheck[];
+} {
   const ports: Port[] = [];
   const unused: DoctorCheck[] = [];
-  const apiPort = node?.apiAddress ? portOfUrl(node.apiAddress) : defaults.apiPort;
+  // A node that was ended without a word has left its address; of one that was stopped the ports are not known.
+  const apiAddress = node === null ? readApiAccess(dataDirectory)?.apiAddress : node.apiAddress;
+  const apiPort = apiAddress ? portOfUrl(apiAddress) : defaults.apiPort;
+  const useOf = (what: string, isKnown: boolean): string =>
+    isKnown ? ` for ${what}` : `, the default for ${what},`;
   if (node && !node.apiAddress) {
     const summary = 'This node was started without an API';
     unused.push(finishCheck('port-api', 'API port', { status: 'skipped', summary }));
@@ -47,7 +56,7 @@ function portsOf({ node, settings }: DoctorContext): { ports: Port[]; unused: Do
       protocol: 'tcp',
       port: apiPort,
       held: node !== null,
-      use: 'the API of this machine',
+      use: useOf('the API of this machine', node !== null || Boolean(apiAddress)),
       remedy: 'End that program, or choose another port with --api HOST:PORT',
     });
   }
@@ -67,7 +76,7 @@ function portsOf({ node, settings }: DoctorContext): { ports: Port[]; unused: Do
       protocol: 'tcp',
       port,
       held: node !== null,
-      use: 'the other machines',
+      use: useOf('the other machines', node !== null),
       remedy: 'End that program, or choose another port with --cluster HOST:PORT',
     });
   }
@@ -78,7 +87,7 @@ function portsOf({ node, settings }: DoctorContext): { ports: Port[]; unused: Do
       protocol: 'tcp',
       port: settings.lan.port,
       held: (node?.lan?.addresses.length ?? 0) > 0,
-      use: 'LAN access',
+      use: useOf('LAN access', true),
       remedy: 'End that program, or choose another port with "covey config set lan.port PORT"',
     });
   }
@@ -91,7 +100,7 @@ async function judge(
   own: (user: PortUser) => Promise<boolean>,
   platform: NodeJS.Platform,
 ): Promise<Finding> {
-  const what = `Port ${port.port} for ${port.use}`;
+  const what = `Port ${port.port}${port.use}`;
   if (!use.known) {
     if (port.held) return { status: 'ok', summary: `${what} is ours` };
     return { status: 'skipped', summary: `Whether port ${port.port} is free is not known: ${use.reason}` };

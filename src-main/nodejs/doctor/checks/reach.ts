@@ -3,6 +3,7 @@ import type { ErrorBody } from '#shared/errors.ts';
 import { clause, listing, type Finding } from '../check.ts';
 import type { ControllerContact, DoctorContext } from '../context.ts';
 import type { DoctorSystem } from '../system.ts';
+import { readApiAccess } from '../../access/local-access.ts';
 import { readMembership } from '../../membership.ts';
 import { spanText } from './clock.ts';
 import { copyAction } from './identity.ts';
@@ -18,7 +19,11 @@ export async function checkController(context: DoctorContext, system: DoctorSyst
   if (node?.controller) return judgeContact(node.controller, system);
   if (node !== null) return { status: 'skipped', summary: notJoined };
   const membership = await readMembership(context.dataDirectory);
-  if (membership === null) return { status: 'skipped', summary: notJoined };
+  if (membership === null) {
+    const isController = readApiAccess(context.dataDirectory)?.role === 'controller';
+    const summary = isController ? 'This machine is the controller, which does not run now' : notJoined;
+    return { status: 'skipped', summary };
+  }
   const { controllerName, addresses } = membership;
   return judgeContact(
     {
