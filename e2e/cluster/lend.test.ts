@@ -10,7 +10,7 @@ import type { SensorsFile } from '../../src-worker/lend/sensors/from-file.ts';
 import { runCovey } from '../support/cli.ts';
 import type { RunningController, RunningNode } from '../support/cluster.ts';
 import { heavyModel, predictableModel } from '../support/models.ts';
-import { complete, post, readStream } from '../support/openai-http.ts';
+import { complete, post, postLongCompletion, readStream } from '../support/openai-http.ts';
 import { stillRuns, type ProcessInfo } from '../support/processes.ts';
 import { load, loadReady, startSplitCluster, untilEligible, untilStatus } from '../support/split-cluster.ts';
 import { useCluster } from '../support/use-cluster.ts';
@@ -200,8 +200,7 @@ describe('half a minute', () => {
     const engines: ProcessInfo[] = [...anna.engines(), ...ben.engines()];
     const [stage] = ben.engines('ggml-rpc-server');
     // Several at once take longer than the half minute.
-    const body = { model: deployment.model, prompt: 'once', max_tokens: 3_500, temperature: 0, stream: true };
-    const streams = [1, 2, 3, 4].map(() => post(controller.api, '/v1/completions', body));
+    const streams = [1, 2, 3, 4].map(() => postLongCompletion(controller.api, deployment.model));
     await streams[0]?.received(2_000);
     const startedAt = Date.now();
     sensors.see({ onBattery: true });

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { predictText } from '../../src-worker/models/predictable.ts';
 import type { DeploymentView } from '../../src-main/shared/domain/deployment.ts';
 import { heavyModel, predictableModel } from '../support/models.ts';
-import { complete, post, readStream, type OpenRequest } from '../support/openai-http.ts';
+import { complete, post, postLongCompletion, readStream, type OpenRequest } from '../support/openai-http.ts';
 import type { RunningNode } from '../support/cluster.ts';
 import { stillRuns, type ProcessInfo } from '../support/processes.ts';
 import {
@@ -85,9 +85,8 @@ describe.each(victims)('kill -9 of $name', ({ strike }) => {
     const split = await startSplitCluster(cluster.current);
     const before = await loadReady(split.controller, await heavyModel());
     const engines = enginesOf(split);
-    const body = { model: before.model, prompt: 'once', max_tokens: 3_500, temperature: 0 };
-    const stream = post(split.controller.api, '/v1/completions', { ...body, stream: true });
-    const whole = post(split.controller.api, '/v1/completions', body);
+    const stream = postLongCompletion(split.controller.api, before.model);
+    const whole = postLongCompletion(split.controller.api, before.model, false);
     await stream.received(2_000);
     const struckAt = Date.now();
     await strike(split);
@@ -203,13 +202,7 @@ describe('kill -9 of the controller during decode', () => {
     const split = await startSplitCluster(cluster.current);
     const { controller, anna, ben } = split;
     const before = await loadReady(controller, await heavyModel(), { parallel: 1 });
-    const stream = post(controller.api, '/v1/completions', {
-      model: before.model,
-      prompt: 'once',
-      max_tokens: 3_500,
-      temperature: 0,
-      stream: true,
-    });
+    const stream = postLongCompletion(controller.api, before.model);
     await stream.received(2_000);
     const engines = enginesOf(split).map(({ pid }) => pid);
     await controller.crash();
@@ -246,13 +239,7 @@ describe('an engine that stands still', () => {
     await Promise.all(
       standing.map(async ({ name, find, split, before }) => {
         const running = enginesOf(split);
-        const stream = post(split.controller.api, '/v1/completions', {
-          model: before.model,
-          prompt: 'once',
-          max_tokens: 3_500,
-          temperature: 0,
-          stream: true,
-        });
+        const stream = postLongCompletion(split.controller.api, before.model);
         await stream.received(2_000);
         const stoppedAt = Date.now();
         process.kill(find(split)?.pid ?? 0, 'SIGSTOP');

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { predictText } from '../../src-worker/models/predictable.ts';
 import { heavyModel, predictableModel, storiesModel } from '../support/models.ts';
 import { createNetwork, netnsMissing, removeLeftoverNetworks, type Network } from '../support/netns.ts';
-import { complete, post, readStream } from '../support/openai-http.ts';
+import { complete, postLongCompletion, readStream } from '../support/openai-http.ts';
 import {
   loadReady,
   startSplitCluster,
@@ -107,13 +107,7 @@ describe.skipIf(missing)(`machines with addresses of their own${missing ? ` (${m
   test('a cable that is pulled during decode: error, loss, and it loads again when it is back', async () => {
     const { controller, anna, ben } = await start();
     const before = await loadReady(controller, await heavyModel());
-    const stream = post(controller.api, '/v1/completions', {
-      model: before.model,
-      prompt: 'once',
-      max_tokens: 3_500,
-      temperature: 0,
-      stream: true,
-    });
+    const stream = postLongCompletion(controller.api, before.model);
     await stream.received(2_000);
     const pulledAt = Date.now();
     host('right').unplug();

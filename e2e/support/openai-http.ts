@@ -73,6 +73,11 @@ export function post(api: string, path: string, body: unknown): OpenRequest {
   };
 }
 
+/** A completion of `heavyModel()` that goes on for as long as a test needs it. */
+export function postLongCompletion(api: string, model: string, stream = true): OpenRequest {
+  return post(api, '/v1/completions', { model, prompt: 'once', max_tokens: 3_500, temperature: 0, stream });
+}
+
 /** Greedy completion; throws with the body when it is refused. */
 export async function complete(
   api: string,
