@@ -15,7 +15,7 @@ const hostsMessage = 'must be a list of at most 32 host names';
 const fileMessage = 'must be the path of a file, of at most 4096 characters';
 const filePath = z.string(fileMessage).min(1, fileMessage).max(4096, fileMessage);
 const portMessage = 'must be a whole number from 1 to 65535';
-const bytesMessage = 'must be a whole number of bytes, or null';
+const bytesMessage = 'must be a whole number of bytes below 8 PiB, or null';
 const flag = z.boolean('must be true or false');
 const group = 'must be an object of settings';
 

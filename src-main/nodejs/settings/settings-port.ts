@@ -52,13 +52,18 @@ export function createSettingsPort(options: {
       const lan = options.lan();
       const after = await store.patch(patch, (next) => lan?.allow(next));
       for (const change of differences(before, after)) {
-        const [from, to] = [JSON.stringify(change.before), JSON.stringify(change.after)];
+        const [from, to] = [inWords(change.before), inWords(change.after)];
         options.onChanged?.(`The setting ${change.key} was changed from ${from} to ${to}.`);
       }
       await lan?.settled();
       return view();
     },
   };
+}
+
+/** As it is written in the file; what is not set has no word there. */
+function inWords(value: unknown): string {
+  return value === null || value === undefined ? 'none' : JSON.stringify(value);
 }
 
 /** One that comes and goes, such as a VPN's, may be set while it is away. */

@@ -85,7 +85,7 @@ describe('a patch', () => {
     ],
     [
       { lend: { network: { interface: 'e', ports: { from: 80, to: 90 } } } },
-      'lend.network.ports.from: Too small: expected number to be >=1024.',
+      'lend.network.ports.from must be at least 1024.',
     ],
     [{ lan: { keyFile: '' } }, 'lan.keyFile must be the path of a file, of at most 4096 characters.'],
     [
@@ -172,6 +172,21 @@ it('merges as RFC 7396 has it', () => {
 it('knows every key', () => {
   expect(settingKeys()).toContain('lan.certificateFile');
   expect(settingKeys()).toContain('api.allowedHosts');
+});
+
+it('a number that is too large has its limit in words, and no setting is called null', async () => {
+  const store = await openSettings(directory);
+  await expect(store.patch({ lend: { limits: { ramBytes: 1e20 } } })).rejects.toMatchObject({
+    message: 'lend.limits.ramBytes must be less than 8 PiB.',
+  });
+  const said: string[] = [];
+  const port = createSettingsPort({ store, lan: () => null, onChanged: (sentence) => said.push(sentence) });
+  await port.patch({ artifacts: { quotaBytes: 104_857_600 } });
+  await port.patch({ artifacts: { quotaBytes: null } });
+  expect(said).toEqual([
+    'The setting artifacts.quotaBytes was changed from none to 104857600.',
+    'The setting artifacts.quotaBytes was changed from 104857600 to none.',
+  ]);
 });
 
 it('a port says what changed and what keeps it from having effect', async () => {

@@ -103,6 +103,16 @@ describe('the routes of jobs', () => {
     expect(calls).toEqual([]);
   });
 
+  test('a number that does not fit is refused with its limit, once', async () => {
+    const { body } = await call('POST', '/jobs', { kind: 'command', command: ['./x'], partitions: 1e300 });
+    const message = 'must be at most 100000';
+    const reasons = [{ code: 'too_big', field: 'partitions', message }];
+    expect(body).toMatchObject({ error: { message: `partitions: ${message}`, reasons } });
+    expect((await call('GET', '/jobs?limit=many')).body).toMatchObject({
+      error: { message: 'limit: must be a number', field: 'limit' },
+    });
+  });
+
   test('queries are numbers with defaults, others are refused', async () => {
     await call('GET', '/jobs?limit=5&status=done,failed&kind=map&text=sum&from=7');
     await call('GET', `/jobs/${view.id}/partitions?from=3`);
