@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { JobResult } from '#shared/domain/job.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
-import { doneJob, exampleJobId } from '../../../../e2e/support/job-views.ts';
+import { doneJob, exampleJob, exampleJobId } from '../../../../e2e/support/job-views.ts';
 import { everybody, recordingLogger } from '../../../nodejs/http/fixtures.ts';
 import { startHttpServer, type HttpServer } from '../../../nodejs/http/http-server.ts';
 import type { ArtifactService } from '../../artifacts/artifact-service.ts';
@@ -46,6 +46,7 @@ beforeEach(async () => {
       artifactRoutesGroup(artifacts as ArtifactService, {
         job(ref) {
           if (ref === exampleJobId) return doneJob({ name: 'render', kind: 'command', result });
+          if (ref === 'running') return exampleJob();
           throw new CoveyError('job_not_found', `There is no job "${ref}".`);
         },
       }),
@@ -59,7 +60,8 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-const get = (job: string) => fetch(`http://127.0.0.1:${server.port}/api/jobs/${job}/results`);
+const get = (job: string, query = '') =>
+  fetch(`http://127.0.0.1:${server.port}/api/jobs/${job}/results${query}`);
 
 test('all results of a job come as one tar, under safe names, folders with what they hold', async () => {
   const artifacts = [
@@ -88,8 +90,8 @@ test('all results of a job come as one tar, under safe names, folders with what 
 });
 
 test('a job without files, one that is not there, and too many files have their answer before anything is sent', async () => {
-  const codes = async (job: string): Promise<unknown[]> => {
-    const answer = await get(job);
+  const codes = async (job: string, query = ''): Promise<unknown[]> => {
+    const answer = await get(job, query);
     return [answer.status, ((await answer.json()) as { error: { code: string } }).error.code];
   };
   result = { value: 1, artifacts: [], missing: 0 };
@@ -97,6 +99,9 @@ test('a job without files, one that is not there, and too many files have their 
   result = null;
   expect(await codes(exampleJobId)).toEqual([404, 'artifact_not_found']);
   expect(await codes('j-00000000')).toEqual([404, 'job_not_found']);
+  expect(await codes('running')).toEqual([409, 'job_not_finished']);
+  for (const query of ['?x=1', '?partition=-1'])
+    expect(await codes(exampleJobId, query)).toEqual([400, 'invalid_request']);
   const many = Array.from({ length: 20_001 }, (_value, index) => ({ ...fileOf('one'), name: `${index}/o` }));
   result = { value: null, artifacts: many, missing: 0 };
   expect(await codes(exampleJobId)).toEqual([413, 'job_too_large']);

@@ -83,6 +83,7 @@ export function artifactRoutesGroup(artifacts: ArtifactService, jobs: Pick<JobSe
         path: '/api/jobs/:job/results',
         access: 'admin',
         async handle(call) {
+          check(z.strictObject({}), Object.fromEntries(call.query), 'The query');
           const job = jobs.job(
             check(z.object({ job: z.string().min(1).max(256) }), call.params, 'The path').job,
           );

@@ -9,13 +9,19 @@ const mostArtifacts = 20_000;
 
 /**
  * All artifacts of a finished job's result as one folder, in their order.
- * @throws CoveyError `artifact_not_found` when it has none, `job_too_large` when they have more entries than a folder
- *   may have, or are too many
+ * @throws CoveyError `job_not_finished`, `artifact_not_found` when it has none, `job_too_large` when they have more
+ *   entries than a folder may have, or are too many
  */
 export async function resultsFolder(
   artifacts: Pick<ArtifactService, 'open'>,
-  { name, result }: Pick<JobView, 'name' | 'result'>,
+  { name, status, finishedAt, result }: Pick<JobView, 'name' | 'status' | 'finishedAt' | 'result'>,
 ): Promise<TreeManifest> {
+  if (finishedAt === null) {
+    throw new CoveyError(
+      'job_not_finished',
+      `${name} is ${status}: its results are there when it is finished.`,
+    );
+  }
   const made = result?.artifacts ?? [];
   if (made.length === 0) throw new CoveyError('artifact_not_found', `${name} has no files or folders.`);
   const tooMany = (count: number): CoveyError =>
