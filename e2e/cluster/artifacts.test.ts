@@ -189,10 +189,10 @@ describe('put and get', () => {
     const set = (value: string): Promise<CliOutcome> =>
       runCovey(controller, ['config', 'set', 'artifacts.quotaBytes', value]);
     expect(await set('a lot')).toMatchObject({ code: 2 });
-    expect((await set('4MB')).stdout).toBe('artifacts.quotaBytes is 4194304 now.\n');
+    expect((await set('4MB')).stdout).toBe('artifacts.quotaBytes is 4 MiB now.\n');
     const refused = await covey('put', at('large'));
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toMatch(/needs 9 MB of the controller's store, which has room for 5 MB/);
+    expect(refused.stderr).toMatch(/needs 8 MiB of the controller's store, which has room for 4 MiB/);
     await done('put', at('small'));
     expect((await covey('ls')).stdout).toMatch(/1\.0 MiB of 4\.0 MiB used/);
     expect(await set('none')).toMatchObject({ code: 0 });

@@ -46,15 +46,16 @@ export function parseNumber(text: string): number {
 
 const powers: Readonly<Record<string, number>> = { '': 0, k: 1, m: 2, g: 3, t: 4 };
 
-/** `8GB`, `512 MiB`, `1.5g`, a plain number of bytes: as shown, units are powers of 1024 whatever their spelling. */
+/** `8GB`, `512 MiB`, `1.5g`, a plain number of bytes: as shown, units are powers of 1024 whatever their spelling. At most 8191 TB. */
 export function sizeOf(text: string): number | null {
   const match = /^(\d{1,15}(?:\.\d{1,3})?)\s*([kmgt]?)(?:i?b)?$/i.exec(text);
   if (!match) return null;
-  return Math.round(Number(match[1]) * 1024 ** (powers[(match[2] ?? '').toLowerCase()] ?? 0));
+  const size = Math.round(Number(match[1]) * 1024 ** (powers[(match[2] ?? '').toLowerCase()] ?? 0));
+  return Number.isSafeInteger(size) ? size : null;
 }
 
 export function parseSize(text: string): number {
   const value = sizeOf(text);
   if (value !== null) return value;
-  throw new InvalidArgumentError('It must be a size such as 512MB or 2GB.');
+  throw new InvalidArgumentError('It must be a size such as 512MB or 2GB, at most 8191TB.');
 }

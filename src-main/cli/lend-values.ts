@@ -204,7 +204,9 @@ function names(text: string): string[] {
 function size(name: string, text: string): number {
   const value = sizeOf(text);
   if (value !== null) return value;
-  throw new UsageError(`${name} is a size such as 8GB or 500MB, or none, got "${printable(text)}".`);
+  throw new UsageError(
+    `${name} is a size such as 8GB or 500MB, at most 8191TB, or none, got "${printable(text)}".`,
+  );
 }
 
 const week = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat'] as const;

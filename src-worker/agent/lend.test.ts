@@ -7,7 +7,7 @@ import { observe } from './observe.ts';
 import { initialAgentState, type AgentState } from './state.ts';
 import { step } from './step.ts';
 
-const gb = 1e9;
+const gb = 1024 ** 3;
 let state: AgentState;
 let now: number;
 let commands: AgentCommand[];
@@ -137,7 +137,7 @@ describe('limits', () => {
     expect(phaseOf(second.engineId)).toBe('failed');
     expect(errorOf(second.engineId)).toEqual({
       code: 'engine_out_of_memory',
-      message: 'the engines here take 5.0 GB of memory, but this machine lends 4.0 GB',
+      message: 'the engines here take 5.0 GiB of memory, but this machine lends 4.0 GiB',
     });
   });
 
@@ -164,7 +164,7 @@ describe('limits', () => {
     expect(phaseOf(onCard.engineId)).toBe('failed');
     expect(errorOf(onCard.engineId)).toEqual({
       code: 'engine_out_of_memory',
-      message: 'the engines here take 4.5 GB of memory on CUDA0, but this machine lends 4.0 GB',
+      message: 'the engines here take 4.5 GiB of memory on CUDA0, but this machine lends 4.0 GiB',
     });
   });
 
@@ -179,7 +179,7 @@ describe('limits', () => {
     apply({ type: 'host_exit', engineId: onCard.engineId, error: null });
     expect(errorOf(onCard.engineId)).toEqual({
       code: 'node_gave_way',
-      message: 'this machine lends 0 MB of memory on CUDA0 now, and more was in use',
+      message: 'this machine lends 0 MiB of memory on CUDA0 now, and more was in use',
     });
   });
 

@@ -1,5 +1,6 @@
 import type { EngineId } from '#shared/lib/ids.ts';
 import type { ErrorBody } from '#shared/errors.ts';
+import { sizeText } from '#shared/lib/size-text.ts';
 import { patch, type Draft } from './draft.ts';
 import type { AgentEvent } from './events.ts';
 import { deviceBytesOf } from './held-memory.ts';
@@ -26,7 +27,7 @@ export function lendChanged(draft: Draft, event: Extract<AgentEvent, { type: 'le
   for (let excess = excessOf(draft); excess; excess = excessOf(draft)) {
     stop(draft, excess.newest.assignment.engineId, {
       code: 'node_gave_way',
-      message: `this machine lends ${size(excess.lentBytes)} of ${excess.what} now, and more was in use`,
+      message: `this machine lends ${sizeText(excess.lentBytes)} of ${excess.what} now, and more was in use`,
     });
   }
 }
@@ -68,7 +69,7 @@ export function beyondLimit(draft: Draft, engineId: EngineId): void {
   if (!excess) return;
   fail(draft, excess.newest.assignment.engineId, {
     code: 'engine_out_of_memory',
-    message: `the engines here take ${size(excess.usedBytes)} of ${excess.what}, but this machine lends ${size(excess.lentBytes)}`,
+    message: `the engines here take ${sizeText(excess.usedBytes)} of ${excess.what}, but this machine lends ${sizeText(excess.lentBytes)}`,
   });
 }
 
@@ -116,8 +117,4 @@ function excessOf({ state }: Draft): Excess | null {
 function setPriority(draft: Draft, record: EngineRecord, low: boolean): void {
   if (record.pid !== null && isAlive(record))
     draft.commands.push({ type: 'setPriority', pid: record.pid, low });
-}
-
-function size(bytes: number): string {
-  return bytes < 1e9 ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 }

@@ -7,6 +7,7 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { ControllerFrame, WorkerFrame } from '#shared/protocol/session.ts';
+import { sizeText } from '#shared/lib/size-text.ts';
 import { createArtifactFetcher } from '../../src-main/nodejs/artifacts/fetcher.ts';
 import type { Hasher } from '../../src-main/nodejs/artifacts/hasher.ts';
 import { materialise } from '../../src-main/nodejs/artifacts/materialise.ts';
@@ -218,7 +219,7 @@ export async function createArtifactCache(options: ArtifactCacheOptions): Promis
       if (lacking > 0) {
         throw new CoveyError(
           'disk_full',
-          `This machine has no room for ${Math.ceil(bytes / 1e6)} MB: ${Math.ceil(lacking / 1e6)} MB more than it lends are needed.`,
+          `This machine has no room for ${sizeText(bytes)}: ${sizeText(lacking)} more than it lends are needed.`,
         );
       }
       coming.add(entry);

@@ -3,6 +3,7 @@ import { copyFile, open, rename, rm, statfs, type FileHandle } from 'node:fs/pro
 import { dirname } from 'node:path';
 import { CoveyError } from '#shared/errors.ts';
 import type { TransferProgress } from '#shared/protocol/requests.ts';
+import { sizeText } from '#shared/lib/size-text.ts';
 
 /** Left free on the disk, so that filling it up with models does not stop everything else on it. */
 const SPARE_BYTES = 256 * 1024 * 1024;
@@ -19,15 +20,11 @@ export async function requireSpace(directory: string, bytes: number): Promise<vo
 }
 
 function diskFull(directory: string, needed: number, free: number | null): CoveyError {
-  const have = free === null ? '' : `, ${megabytes(free)} are free`;
+  const have = free === null ? '' : `, ${sizeText(free)} are free`;
   return new CoveyError(
     'disk_full',
-    `${directory} has no room for ${megabytes(needed)}${have} (${megabytes(SPARE_BYTES)} are kept free)`,
+    `${directory} has no room for ${sizeText(needed)}${have} (${sizeText(SPARE_BYTES)} are kept free)`,
   );
-}
-
-export function megabytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1e6)} MB`;
 }
 
 /** The same error, or `disk_full` if the system says that the disk is full. */

@@ -161,7 +161,7 @@ describe('a quota', () => {
     expect([second.status, third.status].sort()).toEqual(['fulfilled', 'rejected']);
     const error = await refusal(limited.importFile(story, { name: 'fourth' }));
     expect(error.code).toBe('disk_full');
-    expect(error.message).toMatch(/lends \d+ MB of its disk for models: \d+ MB are taken/);
+    expect(error.message).toMatch(/lends \d+ MiB of its disk for models: \d+ MiB are taken/);
     expect(await readdir(join(directory, 'models', '.incoming')).catch(() => [])).toEqual([]);
     quotaBytes = null;
     await limited.importFile(story, { name: 'fourth' });

@@ -5,8 +5,9 @@ import { CoveyError } from '#shared/errors.ts';
 import type { Clock } from '#shared/lib/clock.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { LibraryModel, ResolvedModel, TransferProgress } from '#shared/protocol/requests.ts';
+import { sizeText } from '#shared/lib/size-text.ts';
 import { abortError } from './abort.ts';
-import { copyWhole, megabytes, namedDiskError, progressMeter, syncDirectory } from './files.ts';
+import { copyWhole, namedDiskError, progressMeter, syncDirectory } from './files.ts';
 import { inspectModelFile, type InspectedModel } from './inspect.ts';
 import { readIndex, toLibraryModel, writeIndex, type IndexEntry } from './library-index.ts';
 import { checkModelName, sanitiseModelName } from './names.ts';
@@ -168,7 +169,7 @@ export class ModelLibrary {
       const quota = Math.max(0, this.#quotaBytes() ?? 0);
       throw new CoveyError(
         'disk_full',
-        `this machine lends ${megabytes(quota)} of its disk for models: ${megabytes(this.takenBytes)} are taken, and this one needs ${megabytes(bytes)}`,
+        `this machine lends ${sizeText(quota)} of its disk for models: ${sizeText(this.takenBytes)} are taken, and this one needs ${sizeText(bytes)}`,
       );
     }
     this.#comingBytes += bytes;

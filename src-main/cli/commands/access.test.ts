@@ -267,8 +267,27 @@ describe('settings', () => {
     expect(requests[0]?.body).toEqual(body);
   });
 
+  it('of a size answer in the unit that people write', async () => {
+    const settings = { ...defaultSettings, artifacts: { quotaBytes: 300 * 2 ** 20 } };
+    const set = await covey('config set artifacts.quotaBytes 300MB', { setSettings: () => view(settings) });
+    expect([set.stdout, set.requests[0]?.body]).toEqual([
+      'artifacts.quotaBytes is 300 MiB now.\n',
+      { artifacts: { quotaBytes: 300 * 2 ** 20 } },
+    ]);
+    await api?.close();
+    const get = await covey('config get artifacts.quotaBytes', { settings: () => view(settings) });
+    expect(get.stdout).toBe('300 MiB\n');
+    await api?.close();
+    const json = await covey('--json config get artifacts.quotaBytes', { settings: () => view(settings) });
+    expect(json.stdout).toBe('314572800\n');
+  });
+
   it('of the wrong kind ask nobody', async () => {
-    for (const words of ['set lan.port many', 'set lan.enabled maybe']) {
+    for (const words of [
+      'set lan.port many',
+      'set lan.enabled maybe',
+      'set artifacts.quotaBytes 99999999TB',
+    ]) {
       const { code, requests } = await covey(`config ${words}`);
       expect([code, requests]).toEqual([2, []]);
     }

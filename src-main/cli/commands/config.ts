@@ -2,6 +2,7 @@ import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import type { SettingsView } from '#shared/api/access.ts';
 import { CoveyError } from '#shared/errors.ts';
+import { exactSizeText } from '#shared/lib/size-text.ts';
 import { defaultSettings } from '#shared/settings.ts';
 import { sizeOf } from '../arguments.ts';
 import type { CommandContext } from '../context.ts';
@@ -30,12 +31,12 @@ async function showSettings({ api, io, json }: CommandContext, key?: string): Pr
   const view = await api.call('settings');
   if (key !== undefined) {
     const value = valueOf(view.settings, key);
-    return io.out(json ? `${JSON.stringify(value)}\n` : `${shown(value)}\n`);
+    return io.out(json ? `${JSON.stringify(value)}\n` : `${shownSetting(key, value)}\n`);
   }
   if (json) return io.out(`${JSON.stringify(view)}\n`);
   io.out(
     renderFields([
-      ...leaves(view.settings).map(([name, value]): [string, string] => [name, shown(value)]),
+      ...leaves(view.settings).map(([name, value]): [string, string] => [name, shownSetting(name, value)]),
       ['kept in', printable(view.file)],
     ]),
   );
@@ -58,7 +59,7 @@ async function changeSetting(context: CommandContext, key: string, value: unknow
 
 function saySetting(context: CommandContext, key: string, view: SettingsView): void {
   const { io } = context;
-  io.out(`${key} is ${shown(valueOf(view.settings, key))} now.\n`);
+  io.out(`${key} is ${shownSetting(key, valueOf(view.settings, key))} now.\n`);
   if (key.startsWith('lan.') && view.lanAddresses.length > 0) sayLan(context, view);
   sayProblems(io, view);
 }
@@ -89,10 +90,10 @@ function parseValue(key: string, text: string): unknown {
     if (/^-?\d{1,15}$/.test(text)) return Number(text);
     throw new UsageError(`${key} is a whole number, got "${text}".`);
   }
-  if (/Bytes(PerS)?$/.test(key) && like !== undefined) {
+  if (isSize(key) && like !== undefined) {
     const size = text === 'none' ? null : sizeOf(text);
     if (size !== null || text === 'none') return size;
-    throw new UsageError(`${key} is a size such as 50GB, or none, got "${text}".`);
+    throw new UsageError(`${key} is a size such as 50GB, at most 8191TB, or none, got "${text}".`);
   }
   if (Array.isArray(like)) return text.trim() === '' ? [] : text.split(',').map((part) => part.trim());
   return text;
@@ -124,6 +125,15 @@ function leaves(value: object, prefix = ''): [string, unknown][] {
       ? leaves(part as object, `${prefix}${name}.`)
       : [[prefix + name, part]],
   );
+}
+
+function isSize(key: string): boolean {
+  return /Bytes(PerS)?$/.test(key);
+}
+
+/** Sizes as people write them: `config set` takes what is shown. */
+function shownSetting(key: string, value: unknown): string {
+  return isSize(key) && typeof value === 'number' ? exactSizeText(value) : shown(value);
 }
 
 function shown(value: unknown): string {

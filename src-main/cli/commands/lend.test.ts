@@ -124,6 +124,7 @@ describe('covey lend', () => {
       [['bateri', 'on'], 'Did you mean battery?'],
       [['battery', 'maybe'], 'battery is either on or off, got "maybe".'],
       [['ram', 'lots'], 'ram is a size such as 8GB'],
+      [['ram', '99999999TB'], 'at most 8191TB'],
       [['schedule', 'someday 8-9'], 'is no time such as'],
     ] as const) {
       const { code, stderr, requests } = await covey(['lend', 'set', ...words], {});

@@ -124,7 +124,7 @@ describe('the quota', () => {
     expect((await list()).quotaBytes).toBe(4 * MiB);
     const refused = await refusal(service.addBytes(randomBytes(2 * MiB), 'second'));
     expect(refused).toMatchObject({ code: 'artifact_quota' });
-    expect(refused.message).toMatch(/needs 3 MB of the controller's store, which has room for 2 MB/);
+    expect(refused.message).toMatch(/needs 2 MiB of the controller's store, which has room for 1 MiB/);
     quotaBytes = 8 * MiB;
     await service.addBytes(randomBytes(2 * MiB), 'second');
   });
@@ -134,7 +134,7 @@ describe('the quota', () => {
     const release = await service.room(3 * MiB);
     expect(await refusal(service.room(2 * MiB))).toMatchObject({
       code: 'artifact_quota',
-      message: expect.stringContaining("needs 3 MB of the controller's store, which has room for 2 MB"),
+      message: expect.stringContaining("needs 2 MiB of the controller's store, which has room for 1 MiB"),
     });
     release();
     release();

@@ -16,6 +16,7 @@ import type { Clock } from '#shared/lib/clock.ts';
 import type { ArtifactId, JobId, NodeId } from '#shared/lib/ids.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import type { ControllerFrame, WorkerFrame } from '#shared/protocol/session.ts';
+import { sizeText } from '#shared/lib/size-text.ts';
 import { createArtifactFetcher } from '../../nodejs/artifacts/fetcher.ts';
 import type { Hasher } from '../../nodejs/artifacts/hasher.ts';
 import { createSharedWork } from '../../nodejs/artifacts/shared-work.ts';
@@ -148,7 +149,7 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
     }
     throw new CoveyError(
       'artifact_quota',
-      `This needs ${megabytes(bytes)} of the controller's store, which has room for ${megabytes(Math.max(0, free))}. Remove artifacts, then "covey artifacts gc".`,
+      `This needs ${sizeText(bytes)} of the controller's store, which has room for ${sizeText(Math.max(0, free))}. Remove artifacts, then "covey artifacts gc".`,
       {
         reasons: [{ code: 'quota', message: 'room', neededBytes: bytes, availableBytes: Math.max(0, free) }],
       },
@@ -370,8 +371,4 @@ export function createArtifactService(options: ArtifactServiceOptions): Artifact
 /** A member may have it although it is not, or not yet, here. */
 function unknownStake(id: ArtifactId): ArtifactStake {
   return { id, kind: 'file', bytes: 0 };
-}
-
-function megabytes(bytes: number): string {
-  return `${Math.ceil(bytes / 1e6)} MB`;
 }

@@ -1,5 +1,6 @@
 import type { NodeId } from '#shared/lib/ids.ts';
 import { err, ok, type Result } from '#shared/lib/result.ts';
+import { sizeText } from '#shared/lib/size-text.ts';
 import {
   buildMismatch,
   checkNames,
@@ -289,9 +290,4 @@ function toPlan(placing: Placing, { members, counts, layouts }: Attempt): Replic
     stages,
     engine,
   };
-}
-
-function sizeText(bytes: number): string {
-  const gibibytes = bytes / 1024 ** 3;
-  return gibibytes >= 1 ? `${gibibytes.toFixed(1)} GiB` : `${Math.ceil(bytes / 1024 ** 2)} MiB`;
 }
