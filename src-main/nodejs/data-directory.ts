@@ -1,10 +1,11 @@
-import { chmod, mkdir, open, readFile, readdir, rm, stat } from 'node:fs/promises';
+import { chmod, open, readFile, readdir, rm, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, posix, resolve, win32 } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CoveyError, isDiskFull } from '#shared/errors.ts';
 import type { Logger } from '#shared/lib/logger.ts';
 import { namingFullDisk } from './disk-full.ts';
+import { makeFolders } from './make-folders.ts';
 import { processStartTime } from './process-start-time.ts';
 
 /** A node's directory, held by this process alone until `close`. */
@@ -40,7 +41,7 @@ export async function openDataDirectory(
 ): Promise<DataDirectory> {
   const directory = resolve(path);
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeFolders(directory, 0o700);
     await restrict(directory, options.logger);
     const release = await lock(join(directory, lockFile), directory);
     return { path: directory, close: release };
