@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
-import { lstat, mkdtemp, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { createHash, type Hash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { lstat, open, rename, rm, type FileHandle } from 'node:fs/promises';
+import { basename, resolve } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { fillPath } from '#shared/api/calls.ts';
@@ -15,7 +15,7 @@ import { walkTree } from '../nodejs/artifacts/walk-tree.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
 import { createLiveLine } from './live-line.ts';
-import { cannotWrite, checkWritable, isWriteError } from './local-write.ts';
+import { cannotWrite, inTheWay, isWriteError, tryFolder, whatIs } from './local-write.ts';
 import { bytes, percent, printable } from './text.ts';
 
 const contentPath = '/api/artifacts/:artifact/content';
@@ -39,12 +39,10 @@ export async function getArtifact(
   }
   const path = resolve(io.workingDirectory, target ?? named);
   const there = await lstat(path).catch(() => null);
-  if (there && !force)
-    throw new UsageError(`${printable(path)} is there already: name another or add --force.`);
-  if (there?.isDirectory() && artifact.kind === 'file')
-    throw new UsageError(
-      `${printable(path)} is a folder, and ${printable(artifact.name)} is a file: name a file.`,
-    );
+  if (there && !force) throw inTheWay(path, whatIs(there), 'name another or add --force');
+  if (there?.isDirectory() && artifact.kind === 'file') {
+    throw inTheWay(path, whatIs(there), `${printable(artifact.name)} is a file, so name a file`);
+  }
   const live = createLiveLine(io);
   const name = `Getting ${printable(artifact.name)}`;
   try {
@@ -74,9 +72,13 @@ export interface Getting {
   readonly onStep: (step: string) => void;
 }
 
-/** Verified; a file that was broken off goes on from `PATH.ID.part`. @throws CoveyError */
+/** What an artifact is called while it comes: a file that was broken off goes on from there, a folder begins anew. */
+export function partialPath({ id }: Getting['artifact'], path: string): string {
+  return `${path}.${id.slice(0, 12)}.part`;
+}
+
+/** Verified, as `partialPath` first and then renamed. @throws CoveyError */
 export async function getContent(getting: Getting): Promise<void> {
-  await checkWritable(getting.path);
   try {
     await (getting.artifact.kind === 'file' ? getFile(getting) : getTree(getting));
   } catch (error) {
@@ -88,48 +90,89 @@ function urlOf({ id }: Getting['artifact']): string {
   return fillPath(contentPath, { artifact: id });
 }
 
-async function getFile({ api, signal, artifact, path, onBytes }: Getting): Promise<void> {
-  const partial = `${path}.${artifact.id.slice(0, 12)}.part`;
-  const hash = createHash('sha256');
-  const before = (await stat(partial).catch(() => null))?.size ?? 0;
-  const from = before <= artifact.bytes ? before : 0;
-  if (from > 0) await pipeline(createReadStream(partial, { end: from - 1 }), hash, { end: false });
-  let done = from;
-  if (from < artifact.bytes || artifact.bytes === 0) {
-    const answer = await api.getBytes(urlOf(artifact), from, signal);
-    if (from > 0 && answer.statusCode !== 206) {
-      answer.destroy();
-      throw new CoveyError(
-        'internal_error',
-        'What answers there cannot go on with a file that was broken off.',
-      );
+async function getFile(getting: Getting): Promise<void> {
+  const { artifact, path, signal } = getting;
+  const partial = partialPath(artifact, path);
+  const file = await openPartial(partial);
+  let came = 0;
+  try {
+    const size = (await file.stat()).size;
+    came = size <= artifact.bytes ? size : 0;
+    if (came < size) await file.truncate(came);
+    const hash = createHash('sha256');
+    await addTo(hash, file, came, signal);
+    if (came < artifact.bytes || artifact.bytes === 0) {
+      await receive(getting, file, came, hash, (done) => {
+        came = done;
+        getting.onBytes(done);
+      });
     }
-    const counted = new Transform({
-      highWaterMark: 1024 * 1024,
-      transform(chunk: Buffer, _encoding, next) {
-        hash.update(chunk);
-        done += chunk.length;
-        onBytes(done);
-        next(null, chunk);
-      },
-    });
-    const sink = createWriteStream(partial, {
-      flags: from > 0 ? 'a' : 'w',
-      mode: 0o644,
-      highWaterMark: 4 * 1024 * 1024,
-    });
-    await pipeline(answer, counted, sink, { signal }).catch((error: unknown) => {
-      if (signal.aborted) throw CoveyError.from(signal.reason);
-      throw error instanceof CoveyError || isWriteError(error)
-        ? error
-        : brokenOff(artifact, 'the same command goes on', error);
-    });
-  }
-  if (done !== artifact.bytes || hash.digest('hex') !== artifact.id) {
-    await rm(partial, { force: true });
-    throw new CoveyError('artifact_corrupt', `What came of ${artifact.name} is something else: try again.`);
+    if (came !== artifact.bytes || hash.digest('hex') !== artifact.id) {
+      came = 0;
+      throw new CoveyError('artifact_corrupt', `What came of ${artifact.name} is something else: try again.`);
+    }
+  } finally {
+    await file.close();
+    if (came === 0 && artifact.bytes > 0) await rm(partial, { force: true });
   }
   await rename(partial, path);
+}
+
+/** A regular file to go on with, or a new one: through no link, and without waiting for whoever reads a pipe. */
+async function openPartial(path: string): Promise<FileHandle> {
+  const there = await lstat(path).catch(() => null);
+  if (there && !there.isFile()) throw inTheWay(path, whatIs(there), 'move it away');
+  // Windows has neither of the last two, and counts them as 0.
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  return open(path, flags, 0o644);
+}
+
+/** The first `size` bytes. */
+async function addTo(hash: Hash, file: FileHandle, size: number, signal: AbortSignal): Promise<void> {
+  const buffer = Buffer.allocUnsafe(Math.min(size, 1024 * 1024));
+  for (let done = 0; done < size;) {
+    if (signal.aborted) throw CoveyError.from(signal.reason);
+    const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, size - done), done);
+    if (bytesRead === 0)
+      throw new CoveyError('artifact_invalid', 'A file that was broken off was cut meanwhile.');
+    hash.update(buffer.subarray(0, bytesRead));
+    done += bytesRead;
+  }
+}
+
+/** Closes the file. @param onDone with how many bytes of it have come in all */
+async function receive(
+  { api, signal, artifact }: Getting,
+  file: FileHandle,
+  from: number,
+  hash: Hash,
+  onDone: (done: number) => void,
+): Promise<void> {
+  const answer = await api.getBytes(urlOf(artifact), from, signal);
+  if (from > 0 && answer.statusCode !== 206) {
+    answer.destroy();
+    throw new CoveyError(
+      'internal_error',
+      'What answers there cannot go on with a file that was broken off.',
+    );
+  }
+  let done = from;
+  const counted = new Transform({
+    highWaterMark: 1024 * 1024,
+    transform(chunk: Buffer, _encoding, next) {
+      hash.update(chunk);
+      done += chunk.length;
+      onDone(done);
+      next(null, chunk);
+    },
+  });
+  const sink = file.createWriteStream({ start: from, highWaterMark: 4 * 1024 * 1024 });
+  await pipeline(answer, counted, sink, { signal }).catch((error: unknown) => {
+    if (signal.aborted) throw CoveyError.from(signal.reason);
+    throw error instanceof CoveyError || isWriteError(error)
+      ? error
+      : brokenOff(artifact, 'the same command goes on', error);
+  });
 }
 
 function brokenOff({ name }: Getting['artifact'], then: string, error: unknown): CoveyError {
@@ -143,13 +186,16 @@ function brokenOff({ name }: Getting['artifact'], then: string, error: unknown):
 
 async function getTree({ api, signal, artifact, path, onStep }: Getting): Promise<void> {
   const { unpackStream } = await import('../nodejs/artifacts/unpack.ts');
-  // Beside the target, so that it can be renamed.
-  const folder = await mkdtemp(join(dirname(path), '.covey-get-'));
-  const tree = join(folder, 'tree');
+  const partial = partialPath(artifact, path);
+  const there = await lstat(partial).catch(() => null);
+  if (there && !there.isDirectory()) throw inTheWay(partial, whatIs(there), 'move it away');
+  // Of a process that was killed.
+  await rm(partial, { recursive: true, force: true });
+  await tryFolder(partial);
   try {
     onStep(bytes(artifact.bytes));
     const limits = { ...defaultUnpackLimits, bytes: artifact.bytes };
-    await unpackStream(await api.getBytes(urlOf(artifact), 0, signal), artifact.name, tree, {
+    await unpackStream(await api.getBytes(urlOf(artifact), 0, signal), artifact.name, partial, {
       signal,
       limits,
     }).catch((error: unknown) => {
@@ -158,13 +204,13 @@ async function getTree({ api, signal, artifact, path, onStep }: Getting): Promis
         : brokenOff(artifact, 'try again', error);
     });
     onStep('verifying');
-    if ((await treeDigest(tree, signal)) !== artifact.id) {
+    if ((await treeDigest(partial, signal)) !== artifact.id) {
       throw new CoveyError('artifact_corrupt', `What came of ${artifact.name} is something else: try again.`);
     }
     await rm(path, { recursive: true, force: true });
-    await rename(tree, path);
+    await rename(partial, path);
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(partial, { recursive: true, force: true });
   }
 }
 

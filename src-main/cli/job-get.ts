@@ -1,16 +1,18 @@
-import { lstat, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join, relative, resolve } from 'node:path';
+import { createHash } from 'node:crypto';
+import type { Stats } from 'node:fs';
+import { lstat, mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import type { JobResult, JobView } from '#shared/domain/job.ts';
 import { resultPaths, safeName } from '#shared/domain/result-paths.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { digestFile } from '../nodejs/artifacts/digest.ts';
-import { getContent, treeDigest } from './artifact-get.ts';
+import { makeFolders } from '../nodejs/make-folders.ts';
+import { getContent, partialPath, treeDigest } from './artifact-get.ts';
 import type { CommandContext } from './context.ts';
-import { UsageError } from './failure.ts';
 import { bar, isFinished } from './job-text.ts';
 import { createLiveLine } from './live-line.ts';
-import { cannotWrite } from './local-write.ts';
+import { cannotWrite, inTheWay, whatIs } from './local-write.ts';
 import { bytes, percent, printable } from './text.ts';
 
 /** Files that come at the same time: many are small. */
@@ -31,10 +33,11 @@ type ResultArtifact = JobResult['artifacts'][number];
 
 /**
  * Gets all results of a finished job into one folder, verified. What is there whole is not fetched again, a file that
- * was broken off goes on, and nothing else that is there is touched: before anything is fetched, all is looked at.
+ * was broken off goes on, and nothing else that is there is touched: before anything is fetched, all is looked at. No
+ * link below the folder is followed; the folder itself may be one.
  * @param directory default: one that is called as the job
- * @throws CoveyError `job_not_finished`, `artifact_not_found` when it has no results; UsageError when something else is
- *   where a result goes
+ * @throws CoveyError `job_not_finished`, `artifact_not_found` when it has no results; `invalid_request` when something
+ *   else is where a result goes
  */
 export async function getResults(
   context: CommandContext,
@@ -45,8 +48,7 @@ export async function getResults(
   const { io } = context;
   const result = resultOf(job);
   const root = resolve(io.workingDirectory, directory ?? safeName(job.name));
-  const there = await lstat(root).catch(() => null);
-  if (there && !there.isDirectory()) throw taken(context, root, 'is no folder');
+  await openRoot(context, root);
   const live = createLiveLine(io);
   const step = `Getting ${printable(job.name)}`;
   try {
@@ -54,9 +56,15 @@ export async function getResults(
     const paths = resultPaths(artifacts.map(({ name }) => name));
     const placed = artifacts.map((artifact, index) => ({ artifact, path: join(root, paths[index] ?? '') }));
     const here = new Set<string>();
-    for (const [index, { artifact, path }] of placed.entries()) {
-      if (there) live.update(`Looking at ${printable(root)}`, `${index} of ${placed.length}`);
-      if (await isHere(context, artifact, path, signal)) here.add(path);
+    const found = await lookBelow(context, root, placed);
+    let looked = 0;
+    for (const { artifact, path } of placed) {
+      const there = found.get(path);
+      if (there === undefined) continue;
+      live.update(`Looking at ${printable(root)}`, `${looked} of ${found.size}`);
+      looked += 1;
+      if (!(await isWhole(artifact, path, there, signal))) throw taken(context, path, wrong(there));
+      here.add(path);
     }
     const value = hasValue(job) ? await putValue(context, result, root) : [];
     const wanted = placed.filter(({ path }) => !here.has(path));
@@ -72,7 +80,7 @@ export async function getResults(
     };
     if (wanted.length > 0) show();
     await atMost(atOnce, wanted, signal, async ({ artifact, path }, stop) => {
-      await makeFolderOf(path);
+      await makeFoldersBelow(context, root, path);
       const onBytes = (done: number): void => {
         coming.set(path, done);
         show();
@@ -122,56 +130,132 @@ async function putValue(
 ): Promise<GotResult[]> {
   const path = join(directory, 'value.json');
   const text = `${JSON.stringify(value)}\n`;
+  const size = Buffer.byteLength(text);
   const there = await lstat(path).catch(() => null);
-  const wasHere = there?.isFile() === true && (await readFile(path, 'utf8')) === text;
-  if (there && !wasHere) throw taken(context, path, 'is something else');
-  await makeFolderOf(path);
+  const wasHere = there?.isFile() === true && there.size === size && (await readFile(path, 'utf8')) === text;
+  if (there && !wasHere) throw taken(context, path, wrong(there));
   if (!wasHere) {
-    await writeFile(path, text, { flag: 'wx' }).catch((error: unknown) => {
+    const partial = `${path}.${createHash('sha256').update(text).digest('hex').slice(0, 12)}.part`;
+    try {
+      await rm(partial, { force: true });
+      await writeFile(partial, text, { flag: 'wx' });
+      await rename(partial, path);
+    } catch (error) {
       throw cannotWrite(path, error);
-    });
+    }
   }
-  return [{ name: 'value', path, bytes: Buffer.byteLength(text), artifact: null, wasHere }];
+  return [{ name: 'value', path, bytes: size, artifact: null, wasHere }];
 }
 
-async function makeFolderOf(path: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true }).catch((error: unknown) => {
-    throw cannotWrite(dirname(path), error);
+/** The folder that people named, which may be a link to one: made where nothing is. */
+async function openRoot(context: CommandContext, root: string): Promise<void> {
+  const there = await stat(root).catch(() => null);
+  if (there?.isDirectory()) return;
+  const own = await lstat(root).catch(() => null);
+  if (own) {
+    const leadsNowhere = own.isSymbolicLink() && there === null;
+    throw taken(context, root, leadsNowhere ? 'is a link to nothing' : whatIs(there ?? own));
+  }
+  await makeFolders(root).catch((error: unknown) => {
+    throw cannotWrite((error as NodeJS.ErrnoException).path ?? root, error);
   });
 }
 
-/** Whole and verified. @throws UsageError when something else is there */
-async function isHere(
+interface Placed {
+  readonly artifact: ResultArtifact;
+  readonly path: string;
+}
+
+/**
+ * What is where results go, without following a link below the folder.
+ * @throws CoveyError for what is no folder above one of them, or where one is put while it comes
+ */
+async function lookBelow(
   context: CommandContext,
+  root: string,
+  placed: readonly Placed[],
+): Promise<ReadonlyMap<string, Stats>> {
+  const found = new Map<string, Stats>();
+  /** Whether it is there. */
+  const folders = new Map<string, boolean>([[root, true]]);
+  const isThere = async (folder: string): Promise<boolean> => {
+    const known = folders.get(folder);
+    if (known !== undefined) return known;
+    const there = (await isThere(dirname(folder))) ? await lookAt(folder) : null;
+    if (there && !there.isDirectory()) throw taken(context, folder, `${whatIs(there)}, no folder`);
+    folders.set(folder, there !== null);
+    return there !== null;
+  };
+  for (const { artifact, path } of placed) {
+    if (!(await isThere(dirname(path)))) continue;
+    const there = await lookAt(path);
+    if (there) {
+      found.set(path, there);
+      continue;
+    }
+    const partial = partialPath(artifact, path);
+    const begun = await lookAt(partial);
+    const fits = artifact.kind === 'file' ? begun?.isFile() : begun?.isDirectory();
+    if (begun && fits !== true) throw taken(context, partial, whatIs(begun));
+  }
+  return found;
+}
+
+/** null: nothing is there. */
+async function lookAt(path: string): Promise<Stats | null> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw cannotWrite(path, error);
+  }
+}
+
+/** Those above a result, each looked at again: something else may have come meanwhile. */
+async function makeFoldersBelow(context: CommandContext, root: string, path: string): Promise<void> {
+  let folder = root;
+  for (const name of relative(root, dirname(path)).split(sep)) {
+    if (name === '') continue;
+    folder = join(folder, name);
+    const made = await mkdir(folder).then(
+      () => true,
+      (error: unknown) => {
+        if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+        throw cannotWrite(folder, error);
+      },
+    );
+    const there = made ? null : await lookAt(folder);
+    if (there && !there.isDirectory()) throw taken(context, folder, `${whatIs(there)}, no folder`);
+  }
+}
+
+/** Whether it is the result, verified. */
+async function isWhole(
   artifact: ResultArtifact,
   path: string,
+  there: Stats,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const there = await lstat(path).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR')
-      throw taken(context, dirname(path), 'is no folder');
+  if (artifact.kind === 'file') {
+    const fits = there.isFile() && there.size === artifact.bytes;
+    return fits && (await digestFile(path, { signal })).sha256 === artifact.id;
+  }
+  if (!there.isDirectory()) return false;
+  const digest = await treeDigest(path, signal).catch((error: unknown) => {
+    if (signal.aborted) throw error;
     return null;
   });
-  if (!there) return false;
-  if (artifact.kind === 'file' && there.isFile() && there.size === artifact.bytes) {
-    if ((await digestFile(path, { signal })).sha256 === artifact.id) return true;
-  }
-  if (artifact.kind === 'tree' && there.isDirectory()) {
-    const digest = await treeDigest(path, signal).catch((error: unknown) => {
-      if (signal.aborted) throw error;
-      return null;
-    });
-    if (digest === artifact.id) return true;
-  }
-  throw taken(context, path, 'is something else');
+  return digest === artifact.id;
 }
 
-function taken({ io }: CommandContext, path: string, what: string): UsageError {
+function wrong(there: Stats): string {
+  return there.isFile() || there.isDirectory() ? 'is something else' : whatIs(there);
+}
+
+function taken({ io }: CommandContext, path: string, what: string): CoveyError {
   const shown = relative(io.workingDirectory, path);
-  return new UsageError(
-    `${printable(shown === '' || shown.startsWith('..') ? path : shown)} is there already and ${what}.`,
-    'Nothing was replaced: name another folder, or move it away.',
-  );
+  const todo = 'nothing was replaced, so name another folder or move it away';
+  return inTheWay(shown === '' || shown.startsWith('..') ? path : shown, what, todo);
 }
 
 /** The first that fails ends the others. */

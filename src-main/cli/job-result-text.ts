@@ -3,14 +3,19 @@ import { renderTable } from './table.ts';
 import { bytes, plural, printable, wrap } from './text.ts';
 
 /** What to know of a result: that something is missing in it, or that there was nothing to make one of. */
-export function resultNotes({ kind, result, units }: JobView): string[] {
+export function resultNotes({ kind, result, units, partitions }: JobView): string[] {
   const notes: string[] = [];
   if (result === null) return notes;
   if (kind === 'kernel' && result.value === null && units.total === 0) {
     notes.push('The file has no elements, so there is no value.');
   }
   const partial = kind === 'kernel' ? result.value !== null : result.artifacts.length > 0;
-  if (result.missing > 0 && partial && isOneThing(kind)) {
+  if (result.missing > 0 && partial && !isOneThing(kind)) {
+    const all = plural(partitions.total, kind === 'gang' ? 'rank' : 'partition');
+    notes.push(
+      `Results are missing: ${result.missing} of ${all} ${result.missing === 1 ? 'has' : 'have'} none.`,
+    );
+  } else if (result.missing > 0 && partial) {
     const what = kind === 'kernel' ? 'value is not of the whole input' : 'file is not whole';
     const are = result.missing === 1 ? 'is' : 'are';
     notes.push(`The ${what}: ${plural(result.missing, 'partition')} of it ${are} missing.`);

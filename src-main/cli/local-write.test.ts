@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { at, nodeIdOf } from '../../e2e/support/views.ts';
+import type { Scripts } from '../../e2e/support/scripted-api.ts';
 import { useCovey } from '../../e2e/support/use-covey.ts';
 import { cannotWrite, isWriteError } from './local-write.ts';
 
@@ -37,6 +38,29 @@ describe.each(['file', 'tree'] as const)('a %s to a place where nothing can be w
     expect(api.requests.map(({ route }) => route)).toEqual(['artifact']);
   });
 });
+
+test.runIf(process.platform === 'linux')(
+  'what is there is named, and where no file can be the answer comes at once',
+  async () => {
+    const scripts: Scripts = { artifact: () => artifact('file') };
+    const there = join(folder, 'there');
+    symlinkSync(join(folder, 'nowhere'), there);
+    const partial = join(folder, `new.${'a'.repeat(12)}.part`);
+    symlinkSync(join(folder, 'nowhere'), partial);
+    for (const [words, message] of [
+      [there, `${there} is there already and is a link: name another or add --force.`],
+      [`${folder} --force`, `${folder} is there already and is a folder: o is a file, so name a file.`],
+      [join(folder, 'new'), `${partial} is there already and is a link: move it away.`],
+      ['/dev/null', '/dev/null is there already and is a device: '],
+      ['/proc/covey-none', '/proc/covey-none cannot be written: nothing can be made in /proc.'],
+    ]) {
+      const { code, stderr, api } = await covey(`artifacts get o ${words}`, scripts);
+      expect([code, stderr]).toEqual([1, expect.stringContaining(`error: ${message}`)]);
+      expect(api.requests.map(({ route }) => route)).toEqual(['artifact']);
+    }
+    expect(existsSync(join(folder, 'nowhere'))).toBe(false);
+  },
+);
 
 test.each([
   ['ENOSPC', 'disk_full', 'the disk is full'],

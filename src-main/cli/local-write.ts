@@ -1,19 +1,32 @@
-import { existsSync } from 'node:fs';
-import { mkdtemp, rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { existsSync, type Stats } from 'node:fs';
+import { mkdir, rmdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { CoveyError, isDiskFull } from '#shared/errors.ts';
 import { printable } from './text.ts';
 
+/** Whether a folder can be made at this path, where nothing is, tried before anything is asked of anyone. */
+export async function tryFolder(path: string): Promise<void> {
+  await mkdir(path);
+  await rmdir(path);
+}
+
 /**
- * Whether something can be made at this path, tried before anything is asked of anyone.
- * @throws CoveyError saying why not
+ * Something stands where something else goes, and was not replaced.
+ * @param shown its path, as people know it
  */
-export async function checkWritable(path: string): Promise<void> {
-  try {
-    await rmdir(await mkdtemp(join(dirname(path), '.covey-try-')));
-  } catch (error) {
-    throw cannotWrite(path, error);
-  }
+export function inTheWay(shown: string, what: string, todo: string): CoveyError {
+  return new CoveyError('invalid_request', `${printable(shown)} is there already and ${what}: ${todo}.`, {
+    field: 'target',
+  });
+}
+
+/** @param found by `lstat` */
+export function whatIs(found: Stats): string {
+  if (found.isFile()) return 'is a file';
+  if (found.isDirectory()) return 'is a folder';
+  if (found.isSymbolicLink()) return 'is a link';
+  if (found.isFIFO()) return 'is a pipe';
+  return found.isSocket() ? 'is a socket' : 'is a device';
 }
 
 /** What the file system said of this path, as a sentence. */

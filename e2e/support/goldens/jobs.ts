@@ -303,7 +303,7 @@ export const jobCases: Readonly<Record<string, GoldenCase>> = {
         words: `jobs get ${exampleJobId} .`,
         scripts: { job: () => doneJob() },
         files: { 'value.json': 'mine' },
-        code: 2,
+        code: 1,
       },
     ],
     wrong: 'jobs get',
