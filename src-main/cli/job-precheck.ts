@@ -1,5 +1,5 @@
 import { existsSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { posix, resolve } from 'node:path';
 import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { JobSpec } from '#shared/domain/job-spec.ts';
 import { elementBytes } from '#shared/domain/kernel-call.ts';
@@ -7,15 +7,17 @@ import { CoveyError } from '#shared/errors.ts';
 import type { CommandContext } from './context.ts';
 import { UsageError } from './failure.ts';
 import { isPath, referencesOf } from './job-files.ts';
+import { printable } from './text.ts';
 
 /**
  * What can be known of a specification before a file of it is sent, so that nobody waits for gigabytes to hear it:
- * that files have a size that fits, and that machines, models and artifacts that it names exist. What cannot be
+ * that files have a size that fits, and that programs, machines, models and artifacts that it names exist. What cannot be
  * asked is passed over: the controller looks at everything again.
  * @param base the directory that relative paths start from
  * @throws UsageError, CoveyError naming the field
  */
 export async function precheck(context: CommandContext, spec: JobSpec, base: string): Promise<void> {
+  checkProgram(spec, base);
   checkSizes(spec, base);
   const references = referencesOf(spec);
   // With nothing to send the refusal comes at once.
@@ -31,6 +33,32 @@ export async function precheck(context: CommandContext, spec: JobSpec, base: str
       }
     }
   }
+}
+
+/** `./x` is one of the inputs, or in one; what is in an artifact that is there already is not known here. */
+function checkProgram(spec: JobSpec, base: string): void {
+  const program = 'command' in spec ? spec.command?.[0] : undefined;
+  // In braces there may be anything.
+  if (!('inputs' in spec) || !program?.startsWith('./') || program.includes('{')) return;
+  const path = posix.normalize(program);
+  const places = spec.inputs.map((input) => ({ ...input, path: posix.normalize(input.path) }));
+  // Windows finds a program without its extension.
+  if (places.some((one) => one.path === `${path}.exe`)) return;
+  const input = places.find((one) => `${path}/`.startsWith(`${one.path}/`));
+  if (input !== undefined && !isPath(input.artifact)) return;
+  const inside = input === undefined ? path : path.slice(input.path.length + 1);
+  const here = resolve(base, input?.artifact ?? '.', inside);
+  const found =
+    statSync(here, { throwIfNoEntry: false }) ?? statSync(`${here}.exe`, { throwIfNoEntry: false });
+  // Of an input that is not there itself, putting it says so.
+  if (input !== undefined && (found ? !found.isDirectory() : inside === '')) return;
+  const named = printable(program);
+  const why = found?.isDirectory()
+    ? `${named} is a folder, no program`
+    : found
+      ? `${named} is none of the inputs: add { artifact: ${named}, path: ${printable(path)} }`
+      : `there is no program ${named}, neither here nor among the inputs`;
+  throw new UsageError(`command.0: ${why}.`);
 }
 
 function checkSizes(spec: JobSpec, base: string): void {
@@ -115,21 +143,24 @@ export function namingFile(error: unknown, spec: JobSpec, base: string, ref?: st
 }
 
 /**
- * Keeps no longer what was put for a job that was refused, where nobody has come to use it meanwhile. Never fails: it
- * would go by hand too.
+ * Keeps no longer what was put for a job that never came to be, where nobody has come to use it meanwhile. Never fails:
+ * it would go by hand too.
  */
 export async function letGo({ api, io }: CommandContext, put: readonly ArtifactView[]): Promise<void> {
   let count = 0;
   for (const { id, lastUsedAt } of put) {
     const params = { artifact: id };
     try {
-      const now = await api.call('artifact', { params });
+      const now = await api.call('artifact', { params, timeoutMs: letGoMs });
       if (now.jobs.length > 0 || now.lastUsedAt > lastUsedAt) continue;
-      await api.call('removeArtifact', { params });
+      await api.call('removeArtifact', { params, timeoutMs: letGoMs });
       count += 1;
-    } catch {
-      // The refusal is what people have to read.
+    } catch (error) {
+      // The refusal is what people have to read; where nobody answers, nobody does for the next one either.
+      if (error instanceof CoveyError && ['controller_unreachable', 'timeout'].includes(error.code)) break;
     }
   }
   if (count > 0) io.err(`What was put for it is not kept.\n`);
 }
+
+const letGoMs = 10_000;

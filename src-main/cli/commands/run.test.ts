@@ -11,6 +11,7 @@ import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { CoveyError } from '#shared/errors.ts';
 import type * as Artifacts from './artifacts.ts';
+import { Exit, exitCodes } from '../failure.ts';
 import { runCli } from '../main.ts';
 
 const exampleArtifact: ArtifactView = {
@@ -23,6 +24,7 @@ vi.mock('./artifacts.ts', async (original) => ({
   ...(await original<typeof Artifacts>()),
   putPath: async (_context: unknown, path: string) => {
     put.push(path);
+    if (path.endsWith('broken')) throw new Exit(exitCodes.interrupted);
     const id = String(put.length).repeat(64);
     return { artifact: { ...exampleArtifact, id }, wasKept: path.endsWith('known') };
   },
@@ -171,6 +173,18 @@ describe('what is refused leaves nothing behind', () => {
     expect(io.stderr()).toBe('What was put for it is not kept.\nerror: No machine may run commands.\n');
   });
 
+  test('also where Ctrl-C ends the sending of a later one', async () => {
+    for (const name of ['one', 'known', 'broken', 'never']) file(name);
+    const scripts: Partial<Record<ApiRoute, RouteScript>> = {
+      artifact: () => exampleArtifact,
+      removeArtifact: () => ({}),
+    };
+    expect(await covey(command('one', 'known', 'broken', 'never'), scripts)).toBe(130);
+    expect(put).toHaveLength(3);
+    expect(routes()).toEqual([`artifact ${first}`, `removeArtifact ${first}`]);
+    expect(io.stderr()).toBe('What was put for it is not kept.\n');
+  });
+
   test('but not where there may be a job now', async () => {
     file('one');
     expect(await covey(command('one'), { submitJob: (_request, response) => void response.destroy() })).toBe(
@@ -190,6 +204,41 @@ describe('what is refused leaves nothing behind', () => {
     expect(io.stderr()).toContain(message);
     expect(put).toEqual([]);
     expect(routes()).not.toContain('submitJob ');
+  });
+
+  test.each([
+    ['./nothing', 'command.0: there is no program ./nothing, neither here nor among the inputs.'],
+    ['./folder', 'command.0: ./folder is a folder, no program.'],
+    ['./set/bin/nothing', 'command.0: there is no program ./set/bin/nothing, neither here'],
+    ['./set/bin', 'command.0: ./set/bin is a folder, no program.'],
+  ])('a program %s too', async (program, message) => {
+    file('rows.txt');
+    for (const folder of ['folder', 'set/bin']) mkdirSync(join(directory, folder), { recursive: true });
+    file('set/bin/tool');
+    file('windows.exe');
+    const map = ['run', 'map', '--detach', '--dataset', 'rows.txt', '--input', 'set', '--input', 'known'];
+    expect(await covey([...map, '--', program])).toBe(2);
+    expect(io.stderr()).toContain(`error: ${message}`);
+    expect([put, api.requests]).toEqual([[], []]);
+    await api.close();
+    for (const there of ['./set/bin/tool', './known/x', './{index}/x', './windows']) {
+      const words = [...map, '--input', 'windows.exe', '--', there];
+      expect(
+        await covey(words, { artifact: () => exampleArtifact, submitJob: () => exampleJob() }),
+        io.stderr(),
+      ).toBe(0);
+      await api.close();
+    }
+  });
+
+  test('a program of a specification that is here but no input says what to add', async () => {
+    file('tool');
+    file('job.yaml', 'kind: command\ncommand: [./tool]\n');
+    expect(await covey(['run', 'job.yaml'])).toBe(2);
+    expect(io.stderr()).toContain(
+      'error: command.0: ./tool is none of the inputs: add { artifact: ./tool, path: tool }.',
+    );
+    expect(api.requests).toEqual([]);
   });
 
   test('a model that nobody serves too', async () => {

@@ -332,6 +332,8 @@ async function submit(context: CommandContext, spec: JobSpec, base: string, deta
   const { io, json } = context;
   await precheck(context, spec, base);
   const fresh: ArtifactView[] = [];
+  /** Before that there can be no job, whatever ends it. */
+  let isSubmitted = false;
   let job: JobView;
   try {
     const put = async (path: string): Promise<string> => {
@@ -339,9 +341,11 @@ async function submit(context: CommandContext, spec: JobSpec, base: string, deta
       if (!wasKept) fresh.push(artifact);
       return artifact.id;
     };
-    job = await submitOnce(context, await putFilesOf(spec, base, put));
+    const ready = await putFilesOf(spec, base, put);
+    isSubmitted = true;
+    job = await submitOnce(context, ready);
   } catch (error) {
-    if (wasRefused(error)) await letGo(context, fresh);
+    if (!isSubmitted || wasRefused(error)) await letGo(context, fresh);
     throw namingFile(error, spec, base);
   }
   if (!detach) return finishJob(context, job);
@@ -380,7 +384,7 @@ function toolHere(workingDirectory: string, program: string): string | null {
   return existsSync(path) && statSync(path).isFile() ? program : null;
 }
 
-/** `PATH` is found under its last part, `PATH=NAME` under NAME. */
+/** `PATH` is found under its last part, `PATH=NAME` under NAME. The tool may be in one of them. */
 function inputsOf(context: CommandContext, values: readonly string[], tool: string | null) {
   const inputs = values.map((value) => {
     // A file may have the sign in its name.
@@ -388,7 +392,8 @@ function inputsOf(context: CommandContext, values: readonly string[], tool: stri
     const ref = cut === -1 ? value : value.slice(0, cut);
     return { artifact: reference(context, ref), path: cut === -1 ? basename(ref) : value.slice(cut + 1) };
   });
-  if (tool !== null) inputs.push({ artifact: tool, path: tool.slice(2) });
+  const covered = inputs.some(({ path }) => tool === `./${path}` || tool?.startsWith(`./${path}/`) === true);
+  if (tool !== null && !covered) inputs.push({ artifact: tool, path: tool.slice(2) });
   return inputs;
 }
 
