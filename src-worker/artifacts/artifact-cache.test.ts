@@ -203,10 +203,12 @@ test("beside a controller's own artifacts nothing is counted, written down or dr
 
 test('of the store of a controller the controller gives the room, or says why there is none', async () => {
   const asked: number[] = [];
+  const reasons = [{ code: 'quota', message: 'room' }];
   let heldBytes = 0;
   const room = async (bytes: number): Promise<() => void> => {
     asked.push(bytes);
-    if (bytes > 4 * MiB) throw new CoveyError('artifact_quota', 'This needs more than there is.');
+    if (bytes > 4 * MiB)
+      throw new CoveyError('artifact_quota', 'This needs more than there is.', { reasons });
     heldBytes += bytes;
     return () => void (heldBytes -= bytes);
   };
@@ -220,6 +222,7 @@ test('of the store of a controller the controller gives the room, or says why th
   await expect(cache.addFile(tooLarge, signal)).rejects.toMatchObject({
     code: 'disk_full',
     message: 'This needs more than there is.',
+    details: { reasons },
   });
   expect(await readdir(join(store.directory, 'incoming'))).toEqual([]);
   expect(store.usedBytes).toBe(5 * MiB);

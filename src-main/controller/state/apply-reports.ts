@@ -216,7 +216,8 @@ interface End {
 /**
  * An attempt is over without a result.
  * 1. While another copy runs the partition goes on.
- * 2. A job that is told to end tries nothing again; nor does a gang rank by rank.
+ * 2. A job that is told to end tries nothing again; nor does a gang rank by rank, nor one whose output the controller's
+ *    store has no room for: made again it would find none either.
  * 3. `failed` and `crashed` count against the job's retry policy, unless no other attempt can end otherwise; `lost` against a limit of its own, so that a
  *    partition which takes its machines down does not go round for ever; `refused` keeps it from that machine
  *    until that says anew what it does for others.
@@ -247,6 +248,10 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
   if (base.tasks.some(isLive)) return draft.set(base);
   // 2.
   if (course.ending) return finish('cancelled');
+  if (storeIsFull(error)) {
+    draft.setCourse({ error, ending: { at, as: 'failed' } });
+    return finish('cancelled');
+  }
   if (definition.gang && course.gang) {
     if (!stopping) {
       const { index: rank } = partition;
@@ -282,6 +287,11 @@ function ended(draft: JobDraft, partition: PartitionRecord, task: TaskRecord, en
   const nextAttemptAt =
     backsOffUntil === null ? end.notBeforeAt : Math.max(backsOffUntil, end.notBeforeAt ?? 0);
   finish('waiting', { failures, losses, nextAttemptAt });
+}
+
+/** Of a task on the controller's own machine, which shares its store; others' results are refused when they are fetched. */
+function storeIsFull({ code, reasons }: ErrorBody): boolean {
+  return code === 'disk_full' && (reasons ?? []).some((reason) => reason.code === 'quota');
 }
 
 function withTask(partition: PartitionRecord, next: TaskRecord): PartitionRecord {

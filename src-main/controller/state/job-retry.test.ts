@@ -98,6 +98,20 @@ test('a result that was being fetched when the job was cancelled is not made aga
   expect(tally).toMatchObject({ doneUnits: 1, counts: { done: 1, waiting: 1 } });
 });
 
+test('an output that the controller has no room for fails the job at once, what is done stays', () => {
+  const failed = (reason: 'quota' | 'disk'): ControllerEvent =>
+    reported(done(0), {
+      ...{ type: 'failed', taskId: taskId(jobId, 1, 1), epoch: 1, outcome: 'lost' },
+      error: { code: 'disk_full', message: 'no room', reasons: [{ code: reason, message: 'room' }] },
+      ...{ exitCode: null, usage: null, output: '' },
+    });
+  expect(after(failed('disk')).course.phase).toBe('running');
+  const { course, partitions } = after(failed('quota'));
+  expect(course).toMatchObject({ phase: 'failed', finishedAt: 3, error: { code: 'disk_full' } });
+  expect(partitions.map(({ phase }) => phase)).toEqual(['done', 'cancelled']);
+  expect(after(failed('quota'), retry).partitions.map(({ phase }) => phase)).toEqual(['done', 'waiting']);
+});
+
 test('of a job that has ended what never began is not kept, and is there again when it is asked for', () => {
   const large: ControllerEvent = {
     ...{ type: 'job-submitted', at: 1, distribution: { mode: 'auto' } },
