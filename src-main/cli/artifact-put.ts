@@ -91,10 +91,21 @@ async function putLocal(
   lookBefore = false,
 ): Promise<PutResult> {
   const { api } = context;
-  const isFile = (await stat(absolute)).isFile();
+  const found = await stat(absolute);
+  const isFile = found.isFile();
   const walked = isFile ? null : await walkTree(absolute);
   const local: readonly LocalFile[] = walked?.files ?? [{ path: 'file', absolute, executable: false }];
-  const body = await describe(isFile ? 'file' : 'tree', local, walked?.directories ?? [], name, live, signal);
+  const totalBytes = walked?.files.reduce((sum, file) => sum + file.bytes, 0) ?? found.size;
+  const onBytes = (done: number): void =>
+    live.update(`Reading ${printable(name)}`, `${bytes(done)} of ${bytes(totalBytes)}`);
+  const body = await describe(
+    isFile ? 'file' : 'tree',
+    local,
+    walked?.directories ?? [],
+    name,
+    onBytes,
+    signal,
+  );
   const where = placesOf(body, local);
   const wasKept = !lookBefore || (await isKept(context, body, signal));
   let sentBytes = 0;
@@ -139,7 +150,7 @@ async function describe(
   local: readonly LocalFile[],
   directories: readonly string[],
   name: string,
-  live: LiveLine,
+  onBytes: (done: number) => void,
   signal: AbortSignal,
 ): Promise<UploadBody> {
   const files: UploadBody['files'] = [];
@@ -152,7 +163,7 @@ async function describe(
         signal,
         onBytes(more) {
           doneBytes += more;
-          live.update(`Reading ${printable(name)}`, bytes(doneBytes));
+          onBytes(doneBytes);
         },
       });
       files[index] = {

@@ -69,6 +69,18 @@ test('a word that is none of a list is said so plainly', async () => {
   expect(stderr).toContain("error: 'foo' is no shell. There are: bash, zsh, fish, powershell.\n");
 });
 
+test.each([
+  ['run command /bin/echo hi -x', true],
+  ['run gang --ranks 2 mpirun -np', true],
+  ['run command --partitons 3 ./tool', false],
+  ['run kernel sum a.f64 -x', false],
+])('"covey %s" is told where options of a program go: %s', async (words, told) => {
+  const { code, stderr, api } = await covey(words);
+  expect([code, api.requests]).toEqual([2, []]);
+  expect(stderr).toMatch(/^error: unknown option/);
+  expect(stderr.includes('The program and its arguments come after "--"'), stderr).toBe(told);
+});
+
 describe('long lines', () => {
   const long = 'a sentence that goes on and on, '.repeat(6).trim();
   const scripts = {

@@ -63,6 +63,15 @@ describe('what people read, at 80 columns', () => {
     expect((await covey('workers list', { nodes })).stdout).toBe(stdout);
   });
 
+  it('one that is drained is called so', async () => {
+    const over = { ...drained, drain: { startedAt: at - 2, deadlineAt: at + 90_000, completedAt: at - 1 } };
+    const { stdout } = await covey('nodes', { nodes: () => ({ nodes: [over] }) });
+    expect(stdout).toMatch(/^attic +drained /m);
+    expect(stdout).toContain('attic gets no work: nothing runs there, until it is resumed\n');
+    const info = await covey('nodes info attic', { node: () => over });
+    expect(info.stdout).toMatch(/^Status: +drained, nothing runs there, until it is resumed$/m);
+  });
+
   it('long names are cut, ids never', async () => {
     const name = 'a-machine-with-a-name-that-is-as-long-as-the-rules-allow-for-sure';
     const { stdout } = await covey('nodes', { nodes: () => ({ nodes: [exampleNode({ name })] }) });

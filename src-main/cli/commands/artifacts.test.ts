@@ -1,8 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import type { ArtifactView } from '#shared/domain/artifact.ts';
 import type { ArtifactId } from '#shared/lib/ids.ts';
 import { scriptedIo } from '../../../e2e/support/cli-io.ts';
-import { smallFile } from '../../../e2e/support/goldens/artifacts.ts';
+import { smallContent, smallFile } from '../../../e2e/support/goldens/artifacts.ts';
 import type { Scripts } from '../../../e2e/support/scripted-api.ts';
 import { exampleJobId } from '../../../e2e/support/job-views.ts';
 import { useCovey } from '../../../e2e/support/use-covey.ts';
@@ -113,4 +116,16 @@ describe('a list of results', () => {
     expect(stdout).toMatch(/ by you, 1 job\n.* by 1 job\n/);
     expect(stdout).toMatch(/COPIES.*\n.* on 1 machine /);
   });
+});
+
+test('a file that is read is shown with its whole size', async () => {
+  const workingDirectory = mkdtempSync(join(tmpdir(), 'covey-put-'));
+  onTestFinished(() => rmSync(workingDirectory, { recursive: true }));
+  writeFileSync(join(workingDirectory, 'data.csv'), smallContent);
+  const { stderr } = await covey(
+    'artifacts put data.csv',
+    { startUpload: () => ({ id: 'upload', needed: [], expiresAt: 1 }), finishUpload: () => smallFile },
+    scriptedIo({ workingDirectory }),
+  );
+  expect(stderr).toContain('Reading data.csv 16 B of 16 B\n');
 });

@@ -117,7 +117,10 @@ async function jobOrDeployment({ api }: CommandContext, ref: string): Promise<Fo
       }
       const { deployments } = await api.call('deployments');
       const deployment = deployments.find((one) => one.model === ref);
-      if (deployment === undefined) throw error;
+      if (deployment === undefined) {
+        const message = `There is neither a job nor a loaded model ${JSON.stringify(ref.slice(0, 100))}.`;
+        throw new CoveyError('job_not_found', message, { field: 'id' });
+      }
       return { kind: 'deployment', deployment };
     }
   }

@@ -47,7 +47,7 @@ export function nodesTable({ style, width, io }: CommandContext, nodes: readonly
       { header: 'NAME', value: (node) => node.name, shrinkTo: 10 },
       {
         header: 'STATUS',
-        value: (node) => node.status,
+        value: statusText,
         paint: (text, node) => statusStyle(style, node)(text),
       },
       { header: 'CORES', value: (node) => cores(node), align: 'right' },
@@ -76,7 +76,7 @@ export async function showNode(context: CommandContext, ref: string): Promise<vo
     renderFields([
       ['Name', node.name],
       ['Id', node.id],
-      ['Status', node.eligible ? `${node.status}, may get work` : `${node.status}, ${whyNot(node, now)}`],
+      ['Status', `${statusText(node)}, ${node.eligible ? 'may get work' : whyNot(node, now)}`],
       ['Address', node.address],
       [
         'Last heard of',
@@ -159,6 +159,11 @@ export async function showNode(context: CommandContext, ref: string): Promise<vo
   }
 }
 
+/** What is drained gives nothing back any more. */
+function statusText({ status, drain }: NodeView): string {
+  return status === 'draining' && drain?.completedAt != null ? 'drained' : status;
+}
+
 function statusStyle(style: Style, node: NodeView): (text: string) => string {
   switch (node.status) {
     case 'ready':
@@ -185,7 +190,7 @@ function whyNot(node: NodeView, now: number): string {
 
 function drainLine(node: NodeView, now: number): string | null {
   if (!node.drain) return null;
-  if (node.drain.completedAt !== null) return 'it is drained, nothing runs there';
+  if (node.drain.completedAt !== null) return 'nothing runs there, until it is resumed';
   const leftMs = node.drain.deadlineAt - now;
   return leftMs > 0
     ? `it is draining, requests may run for ${duration(leftMs)} more`

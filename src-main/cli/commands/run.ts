@@ -241,7 +241,17 @@ function common(command: Command, without: readonly ('shares' | 'cpus')[] = []):
 }
 
 function program(command: Command): Command {
+  const { outputError = () => undefined } = command.configureOutput();
   return command
+    .configureOutput({
+      outputError(text, write) {
+        outputError(text, write);
+        // The program's own, most likely, unless one of ours is near.
+        const isStray = /^error: unknown option/.test(text) && !text.includes('Did you mean');
+        if (isStray)
+          write('The program and its arguments come after "--": covey run command -- PROGRAM -x\n');
+      },
+    })
     .option('--script <file>', 'run this script instead of a command')
     .option('--interpreter <program>', 'of the script (default: /bin/sh)')
     .option('--input <path[=name]>', 'a file, folder or artifact for it; again for more', gather, [])

@@ -287,6 +287,10 @@ describe('a job that runs', () => {
     results.outputs.set(taskId(id, 1, 1), 'the end');
     expect(await service.log(id, { index: 1 }, nobody)).toMatchObject({ output: 'the end', running: false });
     await expect(service.log(id, { index: 2 }, nobody)).rejects.toThrow('has not been begun');
+    const count = service.job(id).partitions.total;
+    await expect(service.log(id, { index: count }, nobody)).rejects.toThrow(
+      `There is no partition ${count} of ${id}, which has ${count}.`,
+    );
     await expect(service.log(id, { index: 1, attempt: 2 }, nobody)).rejects.toThrow('no attempt 2');
   });
 

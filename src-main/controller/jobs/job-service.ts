@@ -98,8 +98,12 @@ export function createJobService(options: JobServiceOptions): JobService {
           ? partition?.tasks.at(-1)
           : partition?.tasks.find((candidate) => candidate.attempt === attempt);
       if (!task) {
+        const { id } = job.definition;
         const what = attempt === undefined ? 'has not been begun' : `has no attempt ${attempt} that is kept`;
-        throw new CoveyError('task_not_found', `Partition ${index} of ${job.definition.id} ${what}.`, {
+        const message = partition
+          ? `Partition ${index} of ${id} ${what}.`
+          : `There is no partition ${index} of ${id}, which has ${job.partitions.length}.`;
+        throw new CoveyError('task_not_found', message, {
           field: attempt === undefined ? 'index' : 'attempt',
         });
       }

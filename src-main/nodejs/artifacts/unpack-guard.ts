@@ -1,4 +1,4 @@
-import { ARTIFACT_MAX_TREE_ENTRIES, isSafeTreePath } from '#shared/domain/artifact.ts';
+import { ARTIFACT_MAX_TREE_ENTRIES, treePathProblem } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 
 export interface UnpackLimits {
@@ -52,9 +52,9 @@ export function createUnpackGuard(archive: string, limits: UnpackLimits): Unpack
       if (type === 'other') throw refuse(`${shown} is a link or a device, which no tree may have`);
       const path = name.replace(/^(\.\/)+/, '').replace(/\/+$/, '');
       if (type === 'directory' && (path === '' || path === '.')) return null;
-      if (path.length > 1024 || !isSafeTreePath(path)) {
-        throw refuse(`${shown} leads out of the folder or is a name that no tree may have`);
-      }
+      const problem = treePathProblem(path);
+      if (problem !== null) throw refuse(`${shown} ${problem}: no tree may have it`);
+      if (path.length > 1024) throw refuse(`${shown} is a path of more than 1024 characters`);
       const parts = path.split('/');
       for (let count = 1; count <= parts.length; count += 1) {
         const at = parts.slice(0, count).join('/');

@@ -96,12 +96,27 @@ test('files, folders and the executable bit come out of tar, gzip and zip', asyn
   expect(await readFile(join(directory, 'out', 'a', 'b.txt'), 'utf8')).toBe('zipped');
 });
 
+test('an empty tar is an empty folder', async () => {
+  expect(await attempt(await tarOf([]))).toBe('unpacked');
+  expect(await readdir(join(directory, 'out'))).toEqual([]);
+  await rm(join(directory, 'out'), { recursive: true });
+  expect(await attempt(Buffer.alloc(10_240))).toBe('unpacked');
+});
+
 const hostile: readonly (readonly [string, () => Promise<Buffer> | Buffer, RegExp])[] = [
   ['a path out of the folder', () => tarOf([{ name: '../evil', content: 'x' }]), /leads out of the folder/],
   ['a path in the middle', () => tarOf([{ name: 'a/../../evil', content: 'x' }]), /leads out of the folder/],
   ['an absolute path', () => tarOf([{ name: '/etc/evil', content: 'x' }]), /leads out of the folder/],
-  ['a drive', () => tarOf([{ name: 'C:\\evil', content: 'x' }]), /leads out of the folder/],
-  ['a control character', () => tarOf([{ name: 'a\u001b[2J', content: 'x' }]), /leads out of the folder/],
+  [
+    'a drive',
+    () => tarOf([{ name: 'C:\\evil', content: 'x' }]),
+    /has a .{1,4} in its name, which Windows cannot have/,
+  ],
+  [
+    'a control character',
+    () => tarOf([{ name: 'a\u001b[2J', content: 'x' }]),
+    /has a control character in its name/,
+  ],
   [
     'a symbolic link',
     () => tarOf([{ name: 'l', type: 'symlink', linkname: '/etc' }]),
@@ -178,6 +193,7 @@ const hostile: readonly (readonly [string, () => Promise<Buffer> | Buffer, RegEx
   ],
   ['something else', () => Buffer.alloc(2000, 'x'), /neither a tar/],
   ['nothing', () => Buffer.alloc(0), /neither a tar/],
+  ['a large file of zeros', () => Buffer.alloc(1_048_576), /neither a tar/],
 ];
 
 /** Files of the test that this process has open. */

@@ -1,5 +1,5 @@
 import { createReadStream, createWriteStream } from 'node:fs';
-import { chmod, mkdir, open, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, open, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Transform, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -75,12 +75,22 @@ async function kindOf(archive: string): Promise<'zip' | 'gzip' | 'tar'> {
     if (head.readUInt32LE(0) === 0x04034b50 || head.readUInt32LE(0) === 0x06054b50) return 'zip';
     if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip';
     if (bytesRead === 512 && head.toString('latin1', 257, 262) === 'ustar') return 'tar';
+    if (bytesRead === 512 && (await isEmptyTar(file))) return 'tar';
   } finally {
     await file.close();
   }
   throw new CoveyError('artifact_invalid', `${archive} is neither a tar (plain or gzip) nor a zip file.`, {
     field: 'path',
   });
+}
+
+/** Nothing but its end, two blocks of zeros or more. */
+async function isEmptyTar(file: FileHandle): Promise<boolean> {
+  const { size } = await file.stat();
+  if (size < 1024 || size > 65_536 || size % 512 !== 0) return false;
+  const all = Buffer.alloc(size, 1);
+  const { bytesRead } = await file.read(all, 0, size, 0);
+  return bytesRead === size && all.every((byte) => byte === 0);
 }
 
 async function unpackTar(

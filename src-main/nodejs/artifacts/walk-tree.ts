@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ARTIFACT_MAX_TREE_ENTRIES, isSafeTreePath } from '#shared/domain/artifact.ts';
+import { ARTIFACT_MAX_TREE_ENTRIES, treePathProblem } from '#shared/domain/artifact.ts';
 import { CoveyError } from '#shared/errors.ts';
 
 export interface WalkedTree {
@@ -33,8 +33,9 @@ export async function walkTree(directory: string): Promise<WalkedTree> {
   for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
     for (const { name } of await readdir(join(directory, at), { withFileTypes: true })) {
       const path = at === '' ? name : `${at}/${name}`;
-      if (!isSafeTreePath(path) || path.length > 1024)
-        throw invalid(path, 'has a name that no tree may have');
+      const problem = treePathProblem(path);
+      if (problem !== null) throw invalid(path, `${problem}: no tree may have it`);
+      if (path.length > 1024) throw invalid(path, 'is a path of more than 1024 characters');
       if (files.length + directories.length >= ARTIFACT_MAX_TREE_ENTRIES) {
         throw invalid(directory, `has more than ${ARTIFACT_MAX_TREE_ENTRIES} entries`);
       }

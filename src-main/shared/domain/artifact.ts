@@ -16,12 +16,22 @@ export const treePathSchema = z
   .refine(isSafeTreePath, 'must be a relative path without "..", drive letters or control characters');
 
 export function isSafeTreePath(path: string): boolean {
-  if (/[\\:*?"<>|\p{C}]/u.test(path)) return false;
-  return path.split('/').every((part) => {
-    if (part === '' || part === '.' || part === '..' || part.length > 255) return false;
-    if (/[. ]$/.test(part)) return false;
-    return !/^(con|prn|aux|nul|com\d|lpt\d)(\..*)?$/i.test(part);
-  });
+  return treePathProblem(path) === null;
+}
+
+/** Why a path cannot be in a tree, as the end of a sentence that begins with it; null: it can. */
+export function treePathProblem(path: string): string | null {
+  if (/\p{C}/u.test(path)) return 'has a control character in its name';
+  const [sign] = /[\\:*?"<>|]/.exec(path) ?? [];
+  if (sign !== undefined) return `has a ${sign} in its name, which Windows cannot have`;
+  for (const part of path.split('/')) {
+    if (part === '' || part === '.' || part === '..')
+      return 'leads out of the folder, or to the folder itself';
+    if (part.length > 255) return 'has a name of more than 255 characters';
+    if (/[. ]$/.test(part)) return 'has a name that ends with a dot or a blank, which Windows cannot have';
+    if (/^(con|prn|aux|nul|com\d|lpt\d)(\..*)?$/i.test(part)) return 'has a name that is a device on Windows';
+  }
+  return null;
 }
 
 export const treeEntrySchema = z.discriminatedUnion('type', [
