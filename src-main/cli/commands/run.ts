@@ -241,11 +241,11 @@ function common(command: Command, without: readonly ('shares' | 'cpus')[] = []):
 }
 
 function program(command: Command): Command {
-  const { outputError = () => undefined } = command.configureOutput();
+  const before = command.configureOutput();
   return command
     .configureOutput({
       outputError(text, write) {
-        outputError(text, write);
+        before.outputError?.(text, write);
         // The program's own, most likely, unless one of ours is near.
         const isStray = /^error: unknown option/.test(text) && !text.includes('Did you mean');
         if (isStray)
