@@ -1,12 +1,15 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { generatePredictableModel } from '../../src-worker/models/predictable.ts';
 import { apiRoutes } from '../../src-main/shared/api/schema.ts';
+import { coveyCommand } from '../support/checkout.ts';
 import { runCovey, type CliOutcome } from '../support/cli.ts';
 import type { RunningController } from '../support/cluster.ts';
 import { useCluster } from '../support/use-cluster.ts';
-import { waitFor } from '../support/wait.ts';
+import { waitFor, withDeadline } from '../support/wait.ts';
 
 describe('the covey command against a real cluster', () => {
   const cluster = useCluster('file');
@@ -151,5 +154,37 @@ describe('the covey command against a real cluster', () => {
     const { code, stdout, stderr } = await covey(...args);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toContain(message);
+  });
+
+  it('says why a job waits, that the controller does not answer, and that it answers again', async () => {
+    const words = [
+      'run',
+      'command',
+      '--name',
+      'patient',
+      '--data',
+      controller.dataDirectory,
+      '--',
+      '/bin/true',
+    ];
+    const child = spawn(process.execPath, [coveyCommand, ...words], { stdio: ['ignore', 'ignore', 'pipe'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    let said = '';
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+    const ended = once(child, 'close');
+    const saying = (text: string): Promise<boolean> => waitFor(text, () => said.includes(text), 30_000);
+    await saying('It waits, no machine can take it now. ');
+    const { dataDirectory, name, api, report } = controller;
+    await controller.crash();
+    await saying('The controller does not answer. ');
+    controller = await cluster.current.startController({
+      ...{ dataDirectory, name, api: new URL(api).host },
+      cluster: report.clusterAddress ?? '',
+    });
+    await saying('The controller answers again.');
+    expect((await covey('jobs', 'cancel', 'patient')).code).toBe(0);
+    expect(await withDeadline('covey run', ended, 30_000)).toEqual([1, null]);
+    for (const text of ['does not answer', 'answers again']) expect(said.split(text), said).toHaveLength(2);
+    expect(said).not.toContain('…');
   });
 });
