@@ -127,7 +127,9 @@ test('links and names that are not safe everywhere are refused by name', async (
   await expect(takeInFile(store, hasher, join(tree, 'link'), signal)).rejects.toThrow(/no regular file/);
   await rm(join(tree, 'link'));
   await writeFile(join(tree, 'a:b'), '');
-  await expect(takeInTree(store, hasher, tree, signal)).rejects.toThrow(/"a:b" has a : in its name, .* no tree may have it/);
+  await expect(takeInTree(store, hasher, tree, signal)).rejects.toThrow(
+    /"a:b" has a : in its name, .* no tree may have it/,
+  );
   expect(store.usedBytes).toBe(0);
 });
 
