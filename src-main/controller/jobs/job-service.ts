@@ -92,7 +92,7 @@ export function createJobService(options: JobServiceOptions): JobService {
     },
     async log(ref, { index, attempt }, signal) {
       const job = jobOf(ref);
-      const partition = job.partitions[index];
+      const partition = partitionAt(job, index);
       const task =
         attempt === undefined
           ? partition?.tasks.at(-1)
@@ -102,7 +102,7 @@ export function createJobService(options: JobServiceOptions): JobService {
         const what = attempt === undefined ? 'has not been begun' : `has no attempt ${attempt} that is kept`;
         const message = partition
           ? `Partition ${index} of ${id} ${what}.`
-          : `There is no partition ${index} of ${id}, which has ${job.partitions.length}.`;
+          : `There is no partition ${index} of ${id}, which has ${partitionCount(job)}.`;
         throw new CoveyError('task_not_found', message, {
           field: attempt === undefined ? 'index' : 'attempt',
         });
