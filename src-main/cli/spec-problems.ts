@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { jobJsonSchema } from '#shared/domain/job-schema.ts';
+import { isBeyondCounting } from '#shared/lib/schema-issues.ts';
 import { suggest } from './suggest.ts';
 
 export interface FieldProblem {
@@ -30,9 +31,9 @@ export function specProblems(issues: readonly Issue[], value: unknown): FieldPro
   return [...problems.values()];
 }
 
-/** That a number is beyond what a program can count to says less than the field's own bound. */
+/** What says less than another of the same field comes last. */
 function weight(issue: Issue): number {
-  return 'note' in issue && /safe integer/.test(String(issue.note)) ? 1 : 0;
+  return isBeyondCounting(issue) ? 1 : 0;
 }
 
 function pathText(path: readonly PropertyKey[]): string {
@@ -85,7 +86,7 @@ const words: Readonly<Record<string, string>> = {
 };
 
 function bound(issue: Extract<Issue, { code: 'too_small' | 'too_big' }>): string {
-  if (weight(issue) > 0) return 'must be a smaller whole number';
+  if (isBeyondCounting(issue)) return 'must be a smaller whole number';
   const limit = String(issue.code === 'too_small' ? issue.minimum : issue.maximum);
   const least = issue.code === 'too_small';
   if (issue.origin === 'string' || issue.origin === 'array') {

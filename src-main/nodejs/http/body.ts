@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { z } from 'zod';
 import { CoveyError, type ErrorReason } from '#shared/errors.ts';
-import { wordedIssues } from '#shared/lib/number-issues.ts';
+import { wordedIssues } from '#shared/lib/schema-issues.ts';
 import { expectsContinue } from './respond.ts';
 
 /** Bytes of request bodies that a server holds at one time, over all requests. */
@@ -109,12 +109,10 @@ export function check<T>(schema: z.ZodType<T>, value: unknown, what: string): T 
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issues = wordedIssues(parsed.error.issues).slice(0, 16);
-  const reasons: ErrorReason[] = issues.map(({ issue, message }) => {
-    // An unknown key is reported at the object that holds it.
-    const keys = issue.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
-    const field = [...issue.path, ...keys].map(String).join('.').slice(0, 128);
-    return { code: issue.code, message: message.slice(0, 512), ...(field === '' ? {} : { field }) };
-  });
+  const reasons: ErrorReason[] = issues.map(({ issue: { code }, field, message }) => ({
+    ...{ code, message },
+    ...(field === '' ? {} : { field }),
+  }));
   const first = reasons[0];
   const field = first?.field;
   const sentence = field === undefined ? `${what}: ${first?.message}` : `${field}: ${first?.message}`;

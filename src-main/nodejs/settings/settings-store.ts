@@ -2,7 +2,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { CoveyError } from '#shared/errors.ts';
-import { wordedIssues } from '#shared/lib/number-issues.ts';
+import { wordedIssues } from '#shared/lib/schema-issues.ts';
 import { defaultSettings, settingsSchema, type Settings } from '#shared/settings.ts';
 import { writePrivateFile } from '../private-file.ts';
 import { mergePatch } from './merge.ts';
@@ -119,14 +119,10 @@ function refusal(error: z.ZodError): CoveyError {
 
 function firstIssue(error: z.ZodError): { field: string; sentence: string; unknown: boolean } {
   const [first] = wordedIssues(error.issues);
-  const issue = first?.issue;
-  const unknown = issue?.code === 'unrecognized_keys';
-  // An unknown key is reported at the object that holds it.
-  const path = [...(issue?.path ?? []), ...(unknown ? issue.keys.slice(0, 1) : [])];
   return {
-    field: path.map(String).join('.').slice(0, 128),
-    sentence: (first?.message ?? 'invalid').slice(0, 512),
-    unknown,
+    field: first?.field ?? '',
+    sentence: first?.message ?? 'invalid',
+    unknown: first?.issue.code === 'unrecognized_keys',
   };
 }
 

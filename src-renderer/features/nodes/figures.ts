@@ -1,5 +1,6 @@
 import type { NodeLive } from '#shared/api/dashboard.ts';
 import type { NodeView } from '#shared/api/schema.ts';
+import { systemName } from '#shared/lib/system-name.ts';
 
 /** An accelerator of a machine and how full it is. */
 export interface DeviceFigures {
@@ -65,6 +66,5 @@ export function nodeFigures(node: NodeView, live: NodeLive | null): NodeFigures 
 export function systemText(node: NodeView): string | null {
   if (node.hardware === null) return null;
   const { platform, arch } = node.hardware.os;
-  const names: Readonly<Record<string, string>> = { linux: 'Linux', darwin: 'macOS', win32: 'Windows' };
-  return `${names[platform] ?? platform} · ${arch}`;
+  return `${systemName(platform)} · ${arch}`;
 }

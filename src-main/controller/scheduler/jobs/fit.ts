@@ -1,4 +1,5 @@
 import type { ComputeFacts } from '#shared/domain/task.ts';
+import { systemName } from '#shared/lib/system-name.ts';
 import type { JobRecord } from '../../state/job-state.ts';
 import { idleReasons } from '../../state/selectors.ts';
 import type { NodeRecord } from '../../state/state.ts';
@@ -72,10 +73,4 @@ export function slotsFor(
 
 function mebibytes(bytes: number): string {
   return `${Math.floor(bytes / 2 ** 20)} MiB`;
-}
-
-/** As people call it. */
-function systemName(platform: string): string {
-  const names: Readonly<Record<string, string>> = { linux: 'Linux', darwin: 'macOS', win32: 'Windows' };
-  return names[platform] ?? platform;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { wordedIssues } from './number-issues.ts';
+import { wordedIssues } from './schema-issues.ts';
 
 const schema = z.strictObject({
   count: z.number().int().min(1).max(1_000).optional(),
